@@ -24,12 +24,12 @@ RECORDS  := 100000
 PERMILLE := 20
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 COMPLETIONS := $(DESTDIR)$(PREFIX)/share
-# Where Debian's zsh looks for what packages bring, and for the rest.
+# The folders in which Debian's zsh looks for completions of packages, and for others.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
 .PHONY: help repository test-records test-reproducible test-fleet bench-handover setup setup-machine test-servers build run run-fleet install install-dev deb test-deb test test-browser test-bluez test-crash test-sparkplug test-homeassistant test-catalogue test-delays coverage catalogue faults bench bench-fleet bench-load benchmarks soak check format clean
 
-# Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
+# Installs the missing packages of a list, as root or with sudo, or prints the command that would install them.
 define install_packages
 	@missing=$$(for package in $(1); do \
 	    dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
@@ -60,7 +60,7 @@ test-servers: setup ## unpack the databases that tests start, in .build/servers
 	        { echo "make: cannot download the Debian package $$package" >&2; exit 77; }; \
 	    dpkg-deb -x $${package}_*.deb . && rm $${package}_*.deb && touch $$package.unpacked || exit; done
 
-setup-machine: setup ## what test-bluez needs besides
+setup-machine: setup ## install the further packages that test-bluez needs
 	$(call install_packages,$(MACHINE_PACKAGES))
 
 # Undeclared imports and warnings are errors in `make check`, and with STRICT=yes in every build of the tests, so that
@@ -68,13 +68,13 @@ setup-machine: setup ## what test-bluez needs besides
 CHECKS := --explicit-target-dependency-import-check error -Xswiftc -warnings-as-errors
 BUILD_TESTS = swift build --build-tests $(if $(STRICT),$(CHECKS))
 
-# The compiler may look into other modules: about 4 % less CPU.
+# The compiler may optimise across modules: about 4 % less CPU.
 OPTIMIZATION := -Xswiftc -cross-module-optimization
 
 # Programs do not contain the folder in which they were built; only the linker writes it into libraries.
 NO_PATHS := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 
-# What is installed. The benchmarks, the examples and what only tests need are left out.
+# The installed products. The benchmarks, the examples and the products that only tests need are left out.
 INSTALLED := gattherd gattherd-sim HeartRate NumberService
 RELEASE_BUILD = swift build -c release $(OPTIMIZATION) $(NO_PATHS)
 
@@ -157,7 +157,7 @@ test-sparkplug: setup ## Sparkplug messages, checked by two decoders from the Py
 
 # Home Assistant needs Python 3.13. Where it cannot be had, the tests are skipped.
 HOME_ASSISTANT := .build/homeassistant
-test-homeassistant: build ## what a real Home Assistant from the Python package index makes of a gateway
+test-homeassistant: build ## a gateway with a real Home Assistant from the Python package index
 	@Tests/HomeAssistant/environment.sh $(HOME_ASSISTANT); case $$? in \
 	    0) python3 -B Tests/HomeAssistant/test_homeassistant.py $(RELEASE) $(HOME_ASSISTANT)/bin/hass;; \
 	    77) echo 'make: the tests are skipped' >&2;; \
@@ -178,7 +178,7 @@ test-delays: test-servers ## all tests, with PERMILLE (default: 20) of system ca
 	@clang -O2 -Wall -Wextra -Werror -shared -fPIC -o .build/delays.so Tests/Delays/delays.c
 	@LD_PRELOAD=$(CURDIR)/.build/delays.so GATTHERD_DELAYS=$(PERMILLE) Tests/run.sh
 
-coverage: test-servers ## which share of each module's lines the tests execute; FILTER chooses tests
+coverage: test-servers ## the share of each module's lines that the tests execute; FILTER chooses tests
 	@FILTER='$(if $(findstring command,$(origin FILTER)),$(FILTER))' python3 -B Tests/coverage.py
 
 faults: setup ## write the table of docs/faults.md: faults and recovery times
@@ -220,7 +220,7 @@ test-fleet: build test-servers ## three gateways with random faults, for MINUTES
 bench-handover: build test-servers ## outage and duration of hand-overs between three gateways, in 5 minutes
 	@python3 -B Tests/Fleet/handover.py --programs $(RELEASE)
 
-soak: build benchmarks ## whether the daemon grows under load, for MINUTES (default: 30)
+soak: build benchmarks ## test whether the daemon grows under load, for MINUTES (default: 30)
 	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)
 
 check: setup ## language, formatting, imports and warnings

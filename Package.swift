@@ -177,7 +177,7 @@ let outputs: [Target] = [
     ),
     // The WebSocket API of Home Assistant, and the import of statistics by it.
     module("Outputs/GattherdHomeAssistant", ["GattherdHTTPClient", "GattherdModel"]),
-    // The frame of outputs that deliver batches: machine, runner, registration. An output is a sink and its settings.
+    // The framework of outputs that deliver batches: machine, runner, registration. An output is a sink and its settings.
     module(
         "Outputs/GattherdOutputs",
         [

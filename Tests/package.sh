@@ -13,7 +13,7 @@ build=$(cd "$(dirname "${BASH_SOURCE[0]}")/../config/debian" && pwd)
 tree=$(mktemp -d)
 keys=$(mktemp -d)
 nspawn=
-trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" || true; rm -rf "$tree" "$keys"' EXIT
+trap '[ -z "$nspawn" ] || kill -KILL "$nspawn"; umount -q "$tree/proc" "$tree/var/lib/gattherd" || true; rm -rf "$tree" "$keys"' EXIT
 
 inside() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
 # Reads all of its input, unlike `grep -q`, so that the program before it in a pipe does not fail.
@@ -24,7 +24,7 @@ fail() { echo "package: $*" >&2; exit 1; }
 booted() { nsenter --target "$(pgrep --parent "$nspawn")" --all env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 main_pid() { booted systemctl show --property MainPID --value gattherd; }
 is_running() { booted systemctl is-active --quiet gattherd; }
-# A process of the package's program, whoever started it, also one whose file is gone.
+# True if a process runs the package's program, also one whose file was deleted.
 has_process() { booted sh -c 'for each in /proc/[0-9]*/exe; do readlink "$each" || true; done' 2>/dev/null | contains -E '^/usr/bin/gattherd( |$)'; }
 # Does something to the package while the service runs, which must then be another process.
 restarts() {
@@ -58,7 +58,7 @@ answers() {
     [[ $response == "HTTP/1.1 $1 "* ]] || fail "$2 $3 is answered by: ${response:0:300}"
 }
 owner_of() { stat --format '%U %G %a' "$tree/$1"; }
-# Owners as the tree knows them.
+# Names of owners are those of the tree, not of the host.
 access_of() { booted stat --format '%U %G %a' "/$1"; }
 # Findings of `gattherd doctor` that are errors, of these checks only.
 doctor_errors() {
@@ -193,7 +193,7 @@ eventually restarted || fail "the dashboard does not restart the service"
 eventually both_ready || { booted gattherd status >&2; fail "the restarted service connects nobody"; }
 [ "$(booted systemctl show --property Result --value gattherd)" = success ] || fail "a restart counts as a failure"
 booted systemctl stop gattherd
-# It counts no restart any more, also if systemd has forgotten it.
+# The count of restarts is gone, also if systemd has forgotten the unit.
 booted systemctl reset-failed gattherd 2>/dev/null || true
 result=$(booted systemctl show --property Result,NRestarts gattherd | sort | tr '\n' ' ')
 [ "$result" = "NRestarts=0 Result=success " ] || { booted journalctl --no-pager --unit gattherd >&2; fail "$result"; }
@@ -279,6 +279,13 @@ step "remove, then purge, without systemd"
 rm -rf "$tree/etc/gattherd/token" "$tree"/etc/gattherd/gattherd.d/*
 inside apt-get remove -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null
 [ -e "$tree/var/lib/gattherd/gattherd.db" ] || fail "removing took the history"
+mount -t tmpfs tmpfs "$tree/var/lib/gattherd"
+touch "$tree/var/lib/gattherd/gattherd.db"
+inside dpkg --purge gattherd >/dev/null 2>&1 || fail "purging fails while a disk is mounted for the history"
+[ ! -e "$tree/var/lib/gattherd/gattherd.db" ] || fail "purging leaves the history on its disk"
+umount "$tree/var/lib/gattherd"
+inside dpkg --install --force-confold /srv/gattherd.deb >/dev/null 2>&1
+inside apt-get remove -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null
 inside apt-get purge -y -qq -o Dpkg::Use-Pty=0 gattherd >/dev/null 2>&1
 left=$(cd "$tree" && find etc usr var/lib lib/systemd -name '*gattherd*' -not -path '*/dpkg/*' -not -path '*/apt/*')
 [ -z "$left" ] || fail "purging leaves: $left"

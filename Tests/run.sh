@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs all tests, which must be built, as three programs side by side, of which two mostly wait.
-# Says each suite that has passed and everything that fails; what failed is said once more at the end.
+# Runs all tests, which must be built, as three programs side by side, which mostly wait.
+# Prints each suite that has passed and every failure, and the failures once more at the end.
 # The whole output is kept in .build/tests.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 logs=.build/tests
 programs=$(swift build --show-bin-path) || exit
 
-# part NAME OPTION…: one of the programs. What takes so long waits for something that will not come.
+# part NAME OPTION…: runs one of the programs. A test that exceeds the time limit waits for an event that never comes.
 part() {
   local name=$1
   shift
@@ -20,12 +20,12 @@ part() {
 
 rm -rf "$logs"
 mkdir -p "$logs"
-part scenarios --filter '^(BlueZScenario|Integration)Tests' &
+part scenarios --filter '^(BlueZScenario|GattherdPostgres)Tests' &
 running=($!)
-part facts --filter '^(BlueZFact|Gateway)Tests' &
+part facts --filter '^(BlueZFact|Gateway|Integration)Tests' &
 running+=($!)
 status=0
-part rest --skip '^(BlueZ(Scenario|Fact)|Gateway|Integration)Tests' || status=$?
+part rest --skip '^(BlueZ(Scenario|Fact)|Gateway|Integration|GattherdPostgres)Tests' || status=$?
 for program in "${running[@]}"; do
   wait "$program" || status=$?
 done

@@ -16,6 +16,15 @@ def is_unknown(value):
 
 # The profile, the metrics (None for all), a condition for the case and both values, and the reason.
 JUDGEMENTS = [
+    ("amazfit", ["impedance", "heart_rate"], is_unknown(0), "0 stands for no measurement"),
+    (
+        "bthome-1", ["power"], lambda case, ours, theirs: isinstance(theirs, bool),
+        "the decoder has one name for a power in W and for the binary sensor of a power supply",
+    ),
+    (
+        "bthome-1", ["humidity"], lambda case, ours, theirs: ours is None and "0203" in case["payload"],
+        "an object of one byte is not the documented humidity of two",
+    ),
     ("ela", ["temperature"], is_unknown(327.67), "7FFF stands for unknown in Theengs Decoder"),
     ("govee", None, is_unknown(0.0), "FFFF stands for a probe that is not plugged in, not for 0 °C"),
     ("inkbird", None, is_unknown(-1.0), "FFF6 stands for a probe that is not plugged in, not for -1 °C"),
@@ -64,6 +73,10 @@ JUDGEMENTS = [
         "qingping", ["battery_level"], lambda case, ours, theirs: ours is None and theirs == 100,
         "a battery above 100 % is unknown; the decoder makes 100 % of it",
     ),
+    (
+        "ruuvitag", ["humidity"], lambda case, ours, theirs: case["payload"].startswith("03") and theirs is None,
+        "the maker's document of format 3 has vectors above 100 %",
+    ),
     ("ruuvitag", ["movement_counter"], is_unknown(255), "255 stands for unknown in the maker's document"),
     (
         "sensirion", ["humidity"], lambda case, ours, theirs: None not in (ours, theirs) and ours == min(max(theirs, 0), 100),
@@ -91,6 +104,14 @@ JUDGEMENTS = [
         "the table of the discharge has a point every 100 mV",
     ),
     ("thermopro", ["battery_level"], lambda case, ours, theirs: case["stream"] == "climate", "the maker's app shows three levels, of which the decoder makes %"),
+    (
+        "relsib", ["temperature"], lambda case, ours, theirs: ours is not None and abs(theirs - ours - 655.36) < 0.01,
+        "below 0 °C the number is negative",
+    ),
+    (
+        "relsib", ["battery_level"], lambda case, ours, theirs: ours is None and theirs == 100,
+        "a monitor that is plugged in sends no battery level; the decoder makes 100 % of it",
+    ),
     ("leaone", ["impedance"], is_unknown(0.0), "an impedance of 0 is none"),
     (
         "mibeacon", ["light"], lambda case, ours, theirs: ours is None and "0f0003" in case["payload"],
@@ -143,5 +164,8 @@ JUDGEMENTS = [
         "the maker's document counts the consumed charge as negative, in all records",
     ),
     ("victron", ["state_of_charge"], is_unknown(102.3), "3FF stands for unknown in the maker's document"),
+    ("victron", ["temperature"], is_unknown(382.2), "FFFF stands for unknown in the maker's document"),
+    ("victron", ["midpoint_voltage"], is_unknown(655.35), "FFFF stands for unknown in the maker's document"),
+    ("victron", ["starter_voltage"], is_unknown(327.67), "7FFF stands for unknown in the maker's document"),
     ("victron", ["current"], is_unknown(-0.001), "3FFFFF stands for unknown in the maker's document"),
 ]

@@ -83,15 +83,17 @@ def bleparsers(case):
             companies.append(structure(0xFF, int(number.removeprefix("company ")).to_bytes(2, "little") + octets))
         else:
             services.append(structure(0x16, bytes.fromhex(number)[::-1] + octets))
-    parser = BleParser(discovery=True, filter_duplicates=False)
     address = bytes.fromhex(case["address"].replace(":", ""))
+    keys = {address: bytes.fromhex(case["key"])} if case["key"] else {}
+    parser = BleParser(discovery=True, filter_duplicates=False, aeskeys=keys)
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # it prints the numbers of some packets
             values, _ = parser.parse_advertisement(address, -60, None, None, case["name"], services, companies)
     except Exception:  # a decoder that fails on mutated bytes
         return None
     return values and {
-        name.replace(" ", "_"): bool(value) if name in ("switch", "impact") else value for name, value in values.items()
+        name.replace(" ", "_"): bool(value) if name in ("switch", "impact", "motion", "opening") else value
+        for name, value in values.items()
     }
 
 
@@ -99,6 +101,28 @@ def laicas(case):
     """The decoder limits the impedance to 430 to 630."""
     values = bleparsers(case)
     return values and {name: value for name, value in values.items() if name != "impedance" or 430 < value < 630}
+
+
+def atcs(case):
+    """The decoder computes the voltage of encrypted payloads from the battery level."""
+    values = bleparsers(case)
+    return values and {name: value for name, value in values.items() if name != "voltage" or not case["key"]}
+
+
+def miscales(case):
+    """The weight is in the unit of the scale's display."""
+    values = bleparsers(case)
+    units = {"kg": 1, "lbs": 0.45359237, "jin": 0.5}
+    known = case["stream"] == "weight" or octets(case)[0] in (2, 3, 0x12)
+    factor = units.get(values.get("weight_unit")) if values and known else None
+    return factor and {
+        name: value * factor if name in ("weight", "stabilized_weight") else value for name, value in values.items()
+    }
+
+
+def relsibs(case):
+    """The name tells the model."""
+    return bleparsers(case | {"name": "ECo"})
 
 
 def thermopros(case):
@@ -243,10 +267,15 @@ def victrons(case):
 
 
 DECODERS = {
+    "acconeer": bleparsers,
     "airthings": airthing,
+    "almendo": bleparsers,
+    "amazfit": bleparsers,
     "aranet": aranet,
+    "b-parasite": bleparsers,
     "blue-maestro": state_data(lambda case: BlueMaestroBluetoothDeviceData()),
     "bthome": state_data(keyed(BTHomeBluetoothDeviceData)),
+    "bthome-1": state_data(keyed(BTHomeBluetoothDeviceData)),
     "ela": bleparsers,
     "govee": govees,
     "inkbird": state_data(lambda case: INKBIRDBluetoothDeviceData(), ["fff0"]),
@@ -255,6 +284,7 @@ DECODERS = {
     "kkm": bleparsers,
     "laica": laicas,
     "leaone": leaone,
+    "mi-scale": miscales,
     "mibeacon": xiaomis,
     "mikrotik": bleparsers,
     "moat": moats,
@@ -262,6 +292,7 @@ DECODERS = {
     "oral-b": state_data(lambda case: OralBBluetoothDeviceData()),
     "qingping": state_data(lambda case: QingpingBluetoothDeviceData()),
     "rapt-pill": state_data(lambda case: RAPTPillBluetoothDeviceData()),
+    "relsib": relsibs,
     "ruuvitag": state_data(lambda case: RuuvitagBluetoothDeviceData()),
     "sensirion": state_data(lambda case: SensirionBluetoothDeviceData()),
     "sensorpro": state_data(lambda case: SensorProBluetoothDeviceData()),
@@ -278,6 +309,7 @@ DECODERS = {
     "tilt": tilt,
     "vegtrug": bleparsers,
     "victron": victrons,
+    "xiaomi-atc": atcs,
 }
 
 CLIMATE = [("temperature", "temperature", 0.0051), ("humidity", "humidity", 0.0051), ("battery_level", "battery", 0)]
@@ -286,15 +318,22 @@ PROBES = [("temperature", "temperature temperature_probe_1", 0.0051)]
 # For each profile: our metric, the possible keys of the decoder, the difference that rounding explains, and the factor
 # from their unit to ours.
 METRICS = {
+    "acconeer": [("battery_level", "battery", 0), ("temperature", "temperature", 0), ("occupied", "motion", 0)],
     "airthings": [
         ("humidity", "humidity", 0.001), ("illuminance_level", "illuminance", 1), ("radon_1day", "radon_1day_avg", 0),
         ("radon_longterm", "radon_longterm_avg", 0), ("temperature", "temperature", 0.001), ("pressure", "pressure", 0.001),
         ("co2", "co2", 0), ("voc", "voc", 0),
     ],
+    "almendo": CLIMATE[:2] + [("co2", "co2", 0), ("tvoc", "tvoc", 0), ("aqi", "aqi", 0)],
+    "amazfit": [("weight", "weight", 0.0051), ("impedance", "impedance", 0.051), ("heart_rate", "pulse", 0)],
     "aranet": [
         ("co2", "co2", 0), ("temperature", "temperature", 0.051), ("pressure", "pressure", 0.051),
         ("humidity", "humidity", 0.051), ("battery_level", "battery", 0), ("interval", "interval", 0),
         ("radon", "radon_concentration", 0), ("dose_duration", "radiation_duration", 0),
+    ],
+    "b-parasite": [
+        ("temperature", "temperature", 0.0001), ("humidity", "humidity", 0.002), ("moisture", "moisture", 0.002),
+        ("battery_voltage", "voltage", 0.0001), ("illuminance", "illuminance", 0),
     ],
     "blue-maestro": CLIMATE + [("dew_point", "dew_point", 0.011), ("pressure", "pressure", 0.051)],
     "bthome": [("temperature", "temperature temperature_1", 0.0051)] + CLIMATE[1:] + [
@@ -303,6 +342,12 @@ METRICS = {
         ("motion", "motion", 0), ("window", "window", 0), ("door", "door", 0), ("pm2_5", "pm25", 0), ("pm10", "pm10", 0),
         ("tvoc", "volatile_organic_compounds", 0), ("uv_index", "uv_index", 0.051), ("speed", "speed", 0.006),
         ("voltage", "voltage voltage_1", 0.001), ("packet_id", "packet_id", 0), ("count", "count count_1", 0),
+    ],
+    "bthome-1": [("temperature", "temperature temperature_1", 0.0051)] + CLIMATE[1:] + [
+        ("packet_id", "packet_id", 0), ("pressure", "pressure", 0.006), ("illuminance", "illuminance", 0.006),
+        ("energy", "energy", 0.0006), ("power", "power", 0.006), ("voltage", "voltage", 0.001), ("co2", "carbon_dioxide", 0),
+        ("pm2_5", "pm25", 0), ("pm10", "pm10", 0), ("tvoc", "volatile_organic_compounds", 0), ("dew_point", "dew_point", 0.0051),
+        ("moisture", "moisture", 0.0051), ("door", "door", 0), ("motion", "motion", 0), ("window", "window", 0),
     ],
     "ela": CLIMATE[:2],
     "govee": PROBES + CLIMATE[2:] + [
@@ -329,6 +374,7 @@ METRICS = {
     ],
     "laica": [("weight", "weight", 0.051), ("impedance", "impedance", 0)],
     "leaone": [("weight", "mass", 0.006), ("unstable_weight", "non_stabilized_mass", 0.006), ("impedance", "impedance", 0.051)],
+    "mi-scale": [("weight", "weight stabilized_weight", 0.0051), ("impedance", "impedance", 0)],
     "mibeacon": CLIMATE + [
         ("illuminance", "illuminance", 0.051), ("moisture", "moisture", 0), ("conductivity", "conductivity", 0),
         ("motion", "motion", 0), ("light", "light", 0), ("formaldehyde", "formaldehyde", 0.006), ("smoke", "smoke", 0), ("consumable", "consumable", 0),
@@ -359,6 +405,7 @@ METRICS = {
         ("temperature", "temperature", 0.006), ("specific_gravity", "specific_gravity", 0.00006), ("battery_level", "battery", 0.51),
         ("gravity_velocity", "specific_gravity_velocity", 0.001),
     ],
+    "relsib": CLIMATE + [("co2", "co2", 0)],
     "ruuvitag": CLIMATE[:2] + [
         ("pressure", "pressure", 0.006), ("movement_counter", "movement_counter", 0), ("pm1", "pm1", 0.051), ("pm2_5", "pm25", 0.051),
         ("pm4", "pm4", 0.051), ("pm10", "pm10", 0.051), ("co2", "carbon_dioxide", 0), ("voc_index", "voc_index", 0),
@@ -428,4 +475,7 @@ METRICS = {
         ("output_current", "output_current", 0.001), ("input_current", "input_current", 0.001), ("io_status", "io_status", 0),
         ("alarm_flags", "alarm_flags", 0), ("bms_flags", "bms_flags", 0),
     ] + [(f"cell_voltage_{number}", f"cell_voltage_{number}", 0.001) for number in range(2, 9)],
+    "xiaomi-atc": CLIMATE + [
+        ("battery_voltage", "voltage", 0.0001), ("reed_switch", "opening", 0), ("trigger", "switch", 0),
+    ],
 }

@@ -53,7 +53,7 @@ static void maybe_wait(void) {
 
 // MARK: - Calls of the C library
 
-// Defines `name` anew: it waits, perhaps, and then does what it always did.
+// Replaces the function `name`: it may wait first, and then calls the original.
 #define DELAYED(result, name, parameters, arguments)                                    \
     result name parameters {                                                            \
         static result(*original) parameters;                                            \

@@ -10,7 +10,7 @@ import GattherdSync
     private static let isInitialised = curl_global_init(3) == CURLE_OK
     /// The longest wait for a transfer in milliseconds; ``wake()`` interrupts it.
     private static let transferWait: Int32 = 1000
-    /// The longest wait for a connection in milliseconds, after which a cancellation is noticed.
+    /// The interval in milliseconds at which a wait for a connection checks for its cancellation.
     private static let connectionWait: Int32 = 200
 
     /// One transfer; its options are set for each request.
@@ -118,14 +118,14 @@ extension CurlSession {
 
     private static let chunk = 65_536
 
-    /// Sends as many bytes as the socket accepts now; `CURLE_AGAIN` if none.
+    /// Sends as many bytes as the socket accepts now; `CURLE_AGAIN` if it accepts none.
     func send(_ bytes: ArraySlice<UInt8>) -> (code: CURLcode, count: Int) {
         var count = 0
         let code = unsafe bytes.withUnsafeBytes { unsafe curl_easy_send(easy, $0.baseAddress, $0.count, &count) }
         return (code, code == CURLE_OK ? min(count, bytes.count) : 0)
     }
 
-    /// Returns what has arrived; `CURLE_AGAIN` if nothing, and no bytes at the end of the connection.
+    /// Returns the received bytes: none at the end of the connection, `CURLE_AGAIN` if none have arrived.
     func receive() -> (code: CURLcode, bytes: [UInt8]) {
         var code = CURLE_OK
         // libcurl writes at most the given number of bytes, and counts them.

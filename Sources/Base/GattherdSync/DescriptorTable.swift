@@ -16,7 +16,7 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     /// Always reported, as is ``error``; with ``halfClosed`` as an interest, only after both directions are closed.
     public static let hangUp = Self(rawValue: 4)
     public static let error = Self(rawValue: 8)
-    /// As an interest: the end of the other side's data is not reported, which epoll would repeat again and again.
+    /// An interest that leaves the end of the other side's data unreported; epoll would report it again and again.
     public static let halfClosed = Self(rawValue: 16)
 
     init(events: UInt32) {

@@ -32,10 +32,12 @@ public final class LatestValue<State: Equatable & Sendable>: Sendable {
         }
     }
 
-    /// Not locked while watchers are notified: a notified task resumes only after its cancellation handlers, which use
-    /// this lock.
+    /// The state.
+    ///
+    /// The value is unlocked while watchers are notified: a notified task resumes only after its cancellation
+    /// handlers, which use this lock.
     private let shared: Locked<Shared>
-    /// Locked while the state changes and watchers are notified, which keeps notifications in order.
+    /// The lock that is held while the state changes and watchers are notified, so notifications stay in order.
     private let notifying = Locked(())
 
     /// Starts with `initial`.

@@ -1,5 +1,5 @@
 #pragma once
-// What Swift's Glibc overlay leaves out, or imports in a form that is hard to use.
+// Functions of the C library that Swift's Glibc overlay lacks, or imports in a form that is hard to use.
 #include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -15,7 +15,7 @@ static inline int clinux_name_thread(const char *name) { return prctl(PR_SET_NAM
 
 #include <sys/ioctl.h>
 
-// ioctl is variadic as well: what a terminal has room for, or 0.
+// Returns the size of a terminal, or zeros for other files. ioctl is variadic, which Swift cannot call.
 struct clinux_terminal_size { int columns, rows; };
 static inline struct clinux_terminal_size clinux_terminal_size(int terminal) {
     struct winsize size = {0};
@@ -26,7 +26,7 @@ static inline struct clinux_terminal_size clinux_terminal_size(int terminal) {
 #include <stdbool.h>
 #include <sys/timex.h>
 
-// Whether something, such as an NTP client, has told the kernel that the wall clock is right; anyone may ask.
+// True if a program, such as an NTP client, has told the kernel that the wall clock is right. Any user may call it.
 static inline bool clinux_is_clock_synchronised(void) {
     struct timex state = {0};
     return adjtimex(&state) >= 0 && !(state.status & STA_UNSYNC);
@@ -34,7 +34,7 @@ static inline bool clinux_is_clock_synchronised(void) {
 
 #include <fcntl.h>
 
-// accept4 is hidden from Swift: a new connection that neither blocks nor is inherited.
+// Accepts a connection that neither blocks nor is inherited by child processes; accept4 is hidden from Swift.
 static inline int clinux_accept(int listener) {
     int connection = accept(listener, 0, 0);
     if (connection < 0) return connection;
@@ -74,9 +74,9 @@ static inline int clinux_catch_signal(int number, int pipe) {
 
 #include <errno.h>
 
-// What posix_spawn cannot say: the kernel ends the child (SIGTERM) when the thread that started it is gone, as it is
-// when our process was killed. The child leads a process group and has no signal blocked; output and errors become
-// its descriptors 1 and 2. Gives 0, or the error number of what failed.
+// Starts a child that the kernel ends (SIGTERM) when the thread that started it is gone, for example because this
+// process was killed. posix_spawn cannot express that. The child leads a process group and has no signal blocked;
+// output and errors become its descriptors 1 and 2. Returns 0, or the error number of the call that failed.
 extern char **environ;
 static inline int clinux_spawn(
     pid_t *pid, const char *program, char *const *arguments, char **environment, int output, int errors) {
@@ -129,7 +129,7 @@ static inline int clinux_file_system(const char *path, struct clinux_file_system
 #include <stdint.h>
 #include <time.h>
 
-// epoll_wait to the nanosecond, -1 for no limit; a kernel before 5.11 rounds up to milliseconds.
+// epoll_wait with a timeout in nanoseconds, -1 for no limit. A kernel before 5.11 rounds it up to milliseconds.
 static inline int clinux_epoll_wait(int poll, struct epoll_event *events, int capacity, int64_t nanoseconds) {
     struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     int count = epoll_pwait2(poll, events, capacity, nanoseconds < 0 ? NULL : &limit, NULL);
@@ -141,10 +141,10 @@ static inline int clinux_epoll_wait(int poll, struct epoll_event *events, int ca
 #include <string.h>
 #include <sys/uio.h>
 
-// The most descriptors that the kernel takes along with one message.
+// The maximum number of descriptors that the kernel sends with one message.
 enum { clinux_descriptor_limit = 253 };
 
-// The CMSG macros are hidden from Swift: descriptors beside bytes, unix(7). Neither blocks nor raises SIGPIPE.
+// Sends bytes with descriptors, see unix(7); the CMSG macros are hidden from Swift. Neither blocks nor raises SIGPIPE.
 static inline ssize_t clinux_send(int socket, const void *octets, size_t length, const int *descriptors, int count) {
     _Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int) * clinux_descriptor_limit)] = {0};
     struct iovec part = {(void *)octets, length};
@@ -160,7 +160,8 @@ static inline ssize_t clinux_send(int socket, const void *octets, size_t length,
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// `descriptors` has room for clinux_descriptor_limit; when this process may not have all that came, it is EMFILE.
+// Receives bytes with descriptors. `descriptors` has room for clinux_descriptor_limit. The error is EMFILE if more
+// descriptors came than this process may have.
 static inline ssize_t clinux_receive(int socket, void *octets, size_t capacity, int *descriptors, int *count) {
     _Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int) * clinux_descriptor_limit)];
     struct iovec part = {octets, capacity};

@@ -1,7 +1,7 @@
 #pragma once
 #include <microhttpd.h>
 
-// Swift cannot call what is variadic.
+// The functions of libmicrohttpd are variadic, which Swift cannot call.
 
 struct cmicrohttpd_callbacks {
     MHD_AccessHandlerCallback request;
@@ -14,7 +14,7 @@ struct cmicrohttpd_limits {
     size_t head;
     unsigned connections;
     unsigned connections_per_address;
-    // Seconds.
+    // In seconds.
     unsigned stall;
 };
 

@@ -5,7 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-// Macros with arguments, which Swift does not see.
+// Functions for macros with arguments, which Swift does not import.
 static inline long copenssl_set_minimum_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_min_proto_version(context, version);
 }
@@ -15,7 +15,7 @@ static inline long copenssl_set_server_name(SSL *connection, const char *name) {
 static inline uint64_t copenssl_refuse_renegotiation(SSL_CTX *context) {
     return SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
 }
-// The result of reading from an empty memory.
+// Sets the result of a read from an empty memory BIO.
 static inline long copenssl_set_empty_return(BIO *memory, int result) {
     return BIO_set_mem_eof_return(memory, result);
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-// The names of fields are character literals, which Swift does not import.
+// Fields of an error have character literals as names, which Swift does not import.
 static inline const char *cpostgres_sqlstate(const PGresult *result) {
     return PQresultErrorField(result, PG_DIAG_SQLSTATE);
 }
@@ -13,7 +13,7 @@ static inline const char *cpostgres_message(const PGresult *result) {
     return PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 }
 static inline void cpostgres_ignore(void *context, const PGresult *result) {}
-// Notices of the server would be written to standard error.
+// Discards notices of the server, which libpq would write to standard error.
 static inline void cpostgres_silence(PGconn *connection) {
     PQsetNoticeReceiver(connection, cpostgres_ignore, 0);
 }

@@ -1,6 +1,7 @@
 /// The saves of an output's cursor: which one is due, and when.
 ///
-/// At most one save is pending. A cursor that has moved little waits for the interval, and each waits after a failure.
+/// At most one save is pending. A cursor that has moved little waits for the interval.
+/// After a failure every cursor waits for the pause.
 package struct CursorSaves: Hashable, Sendable {
     private let interval: Duration
     private let count: Int64

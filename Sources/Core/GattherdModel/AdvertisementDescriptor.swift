@@ -54,7 +54,7 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
 }
 
 extension AdvertisementDescriptor {
-    /// Returns the bytes that the last part of the frame has in an advertisement; `nil` if it is another one.
+    /// Returns the bytes that an advertisement has for the last part of the frame; `nil` if it does not match.
     public func contents(_ octets: [UInt8], from source: AdvertisementSource) -> [UInt8]? {
         guard let contents = self.source.contents(octets, from: source) else { return nil }
         return beginning?.fits(contents) == false ? nil : contents

@@ -12,7 +12,7 @@ public enum SourcePattern: Hashable, Sendable {
 }
 
 extension SourcePattern {
-    /// Returns the bytes that the part has in an advertisement; `nil` if it is another one.
+    /// Returns the bytes that an advertisement has for this part; `nil` if it does not match.
     public func contents(_ octets: [UInt8], from source: AdvertisementSource) -> [UInt8]? {
         switch (self, source) {
         case (.manufacturer(let wanted), .manufacturer(let company)): wanted == company ? octets : nil
@@ -72,7 +72,7 @@ public struct AdvertisementPart: Hashable, Sendable {
         self.length = length
     }
 
-    /// Returns the bytes that the part has in an advertisement; `nil` if it is another one.
+    /// Returns the bytes that an advertisement has for this part; `nil` if it does not match.
     public func contents(_ octets: [UInt8], from source: AdvertisementSource) -> [UInt8]? {
         guard let contents = self.source.contents(octets, from: source), contents.count == length else { return nil }
         return beginning?.fits(contents) == false ? nil : contents

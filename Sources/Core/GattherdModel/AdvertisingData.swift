@@ -16,10 +16,10 @@ package struct AdvertisingData: Hashable, Sendable {
     private static let longest = 254
 
     package let structures: [Structure]
-    /// The reason why the last bytes are no structure; `nil` if all bytes are.
+    /// The reason why the last bytes are not a structure; `nil` if all bytes belong to structures.
     package let problem: String?
 
-    /// Parses bytes as bluetoothd does: what comes before a wrong length counts.
+    /// Parses bytes as bluetoothd does: structures before a wrong length are used.
     ///
     /// A length of 0 ends the structures; the rest must be zeros.
     package init(_ octets: some Collection<UInt8>) {
@@ -141,7 +141,7 @@ extension AdvertisingData {
 
     package var services: [BluetoothUUID] { structures.flatMap(\.services) }
 
-    /// The bytes of companies and services; of several of one source the last, which bluetoothd keeps.
+    /// The data of companies and services; of several structures with one source the last, as in bluetoothd.
     package var frames: [(source: AdvertisementSource, octets: [UInt8])] {
         let all = structures.compactMap(\.frame)
         return all.enumerated().filter { index, frame in

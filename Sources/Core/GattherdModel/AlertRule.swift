@@ -57,7 +57,7 @@ public struct ActiveAlert: Codable, Hashable, Sendable {
     public var device: String
     /// The peripheral's address, which stays the same if the device is renamed.
     public var address: String
-    /// RFC 3339.
+    /// The time at which it was raised, in RFC 3339.
     public var since: String
     /// The reason, for people.
     public var detail: String

@@ -6,11 +6,11 @@ extension DaemonStatus {
         public var state: String
         /// The time of the last change of `state`, in RFC 3339.
         public var since: String
-        /// The records of the current request so far, also those that are stored already.
+        /// The number of records of the current request so far, also those that are stored already.
         public var done: Int
         /// The records that the device has announced.
         public var total: Int?
-        /// The records of this download that were new.
+        /// The number of new records of this download.
         public var new: Int
         /// The error.
         public var detail: String?

@@ -3,7 +3,7 @@ extension DaemonStatus {
     public struct Fleet: Codable, Hashable, Sendable {
         /// The leases that the gateway has now.
         public var held = 0
-        /// The leases that it got since the start.
+        /// The number of leases acquired since the start.
         public var claims: UInt64 = 0
         /// The devices that it gave up or lost since the start, by cause.
         public var handovers: [String: UInt64] = [:]
@@ -28,9 +28,9 @@ extension DaemonStatus {
         /// A gateway's bid.
         public struct Bid: Codable, Hashable, Sendable {
             public var gateway: String
-            /// `linked`, `held`, `steady`, `heard`, `silent` or `gone`.
+            /// The state of the device at that gateway: `linked`, `held`, `steady`, `heard`, `silent` or `gone`.
             public var standing: String
-            /// In dBm.
+            /// The signal strength in dBm.
             public var rssi: Int?
             /// The reason why the gateway may not own the device.
             public var problem: String?
@@ -42,7 +42,7 @@ extension DaemonStatus {
 
         /// The state at this gateway: `owner`, `standby`, `claiming`, `releasing` or `alone`.
         public var state: String
-        /// `nil` while no gateway owns the device.
+        /// The owner; `nil` while no gateway owns the device.
         public var owner: String?
         public var epoch: Int64
         /// The reason of the last decision.

@@ -37,19 +37,19 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var reason: String?
         public var detail: String?
         public var attempt: Int
-        /// RFC 3339.
+        /// The time of the next attempt, in RFC 3339.
         public var nextRetry: String?
         public var adapter: String?
-        /// In dBm.
+        /// The signal strength in dBm.
         public var rssi: Int?
         public var profiles: [String]
-        /// Count since the daemon's start.
+        /// The count since the daemon's start.
         public var readings: UInt64
-        /// Count since the daemon's start.
+        /// The count since the daemon's start.
         public var rejects: UInt64
         /// The streams whose payloads are all rejected, with the reason: `heart_rate: truncated …`.
         public var undecodable: [String]?
-        /// RFC 3339.
+        /// The time of the newest reading, in RFC 3339.
         public var lastReading: String?
         /// The last advertisement since the daemon's start, RFC 3339.
         public var lastHeard: String?
@@ -86,7 +86,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var backlog: Int64
         /// The age in seconds of the oldest of them; `nil` while unknown.
         public var lag: Double?
-        /// Count since the daemon's start.
+        /// The count since the daemon's start.
         public var delivered: UInt64
         /// Entries skipped since the daemon's start; they are never delivered.
         public var skipped: UInt64
@@ -94,7 +94,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var errors: UInt64
         /// The current error and its remedy.
         public var error: String?
-        /// RFC 3339.
+        /// The time of the next attempt, in RFC 3339.
         public var nextTry: String?
 
         enum CodingKeys: String, CodingKey {
@@ -143,7 +143,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
     public var gateway: String
     /// The pending configuration changes; `nil` if there are none.
     public var configuration: Configuration?
-    /// RFC 3339.
+    /// The start of the daemon, in RFC 3339.
     public var started: String
     public var adapters: [Adapter]
     public var devices: [Device]

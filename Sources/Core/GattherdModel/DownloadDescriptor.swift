@@ -2,13 +2,13 @@ public import GattherdGATT
 
 /// The way to download the stored records of a stream after each connect.
 public struct DownloadDescriptor: Hashable, Sendable {
-    /// The procedure on the air.
+    /// The procedure by which the records are requested and sent.
     public enum Procedure: Hashable, Sendable {
         /// The Record Access Control Point of the Bluetooth SIG.
         ///
         /// `width` is the number of octets of a record number in a filter; 0 if the device cannot filter by it.
         case accessControlPoint(width: Int)
-        /// A request that is answered by notifications up to one with this beginning, or to a pause.
+        /// A request that is answered by notifications: up to one that starts with these bytes, or up to a pause.
         case request(WriteTemplate, end: BytePattern?)
         /// Requests by index, each answered by a block of records, which is notified or read.
         case blocks(WriteTemplate, first: Int64, isRead: Bool)
@@ -85,10 +85,6 @@ public struct WriteTemplate: Hashable, Sendable {
     }
 
     public var parts: [Part]
-
-    public init(_ parts: [Part]) {
-        self.parts = parts
-    }
 
     /// Parses `82 04 {index:u16le}`; `nil` for an invalid text.
     public init?(_ text: String) {

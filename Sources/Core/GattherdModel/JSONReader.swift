@@ -53,7 +53,7 @@ package struct JSONReader {
     }
 }
 
-/// The readers of values of each kind.
+/// Reads the values of each kind.
 extension JSONReader {
     private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
         guard depth < Self.maximumDepth else { throw error("nested too deeply") }
@@ -143,7 +143,7 @@ extension JSONReader {
     }
 }
 
-/// Strings.
+/// Reads strings.
 extension JSONReader {
     private mutating func string() throws(JSONError) -> String {
         position += 1
@@ -218,7 +218,7 @@ extension JSONReader {
     }
 }
 
-/// Bytes.
+/// Reads the bytes of the text.
 extension JSONReader {
     private var peek: UInt8? { position < bytes.endIndex ? bytes[position] : nil }
 

@@ -54,11 +54,11 @@ extension JournalConsumer {
     public func recent(after seq: Int64, limit: Int) -> JournalBatch? { nil }
 }
 
-/// A stretch of a journal's life in which its content only grew.
+/// A period in which a journal only grew.
 ///
 /// A file that is created, or put back from an older copy, starts a new epoch.
 public struct JournalEpoch: Hashable, Sendable {
-    /// 32 lowercase hexadecimal digits.
+    /// The random id, as 32 lowercase hexadecimal digits.
     public let text: String
     /// The earlier epochs, the newest first.
     ///

@@ -86,7 +86,7 @@ public struct LinkStatus: Hashable, Sendable {
     public var nextRetry: Timestamp?
     /// The adapter's address.
     public var adapter: String?
-    /// In dBm, as last advertised.
+    /// The signal strength in dBm, as last advertised.
     public var rssi: Int?
 
     public init(device: String, state: LinkState, since: Timestamp) {

@@ -40,14 +40,14 @@ public struct MessageAssembly: Sendable {
         remove(takeMessages(handle))
     }
 
-    /// Discards a message without an end, but hands out whole messages that were taken for its contents.
+    /// Discards an unfinished message, but hands out whole messages that were taken for its contents.
     public mutating func finish(_ handle: (Span<UInt8>, PayloadError?) -> Bool) {
         while let start = nextWhole { discard(start, handle) }
         discard(buffer.count, handle)
         segment = nil
     }
 
-    /// The start of a whole message after the first byte; `nil` without one, or if any byte begins a message.
+    /// The start of a whole message after the first byte; `nil` if there is none, or if messages have no start pattern.
     private var nextWhole: Int? {
         guard !rule.beginnings.isEmpty else { return nil }
         return buffer.indices.dropFirst().first { index in

@@ -36,7 +36,7 @@ public struct MessageRule: Hashable, Sendable {
         self.timeout = timeout
     }
 
-    /// True if a message is all that comes between two ends, so that no other message begins in it.
+    /// True if only the ends of messages are known, so that no message can begin inside another.
     var isBetweenEnds: Bool {
         guard case .end = extent else { return false }
         return beginnings.isEmpty
@@ -50,11 +50,11 @@ public struct MessageRule: Hashable, Sendable {
         case whole(Int)
         /// The beginning of a message; its length if it is known.
         case partial(Int?)
-        /// No message; at least this many bytes begin none.
+        /// No message begins in at least this many of the first bytes.
         case none(Int)
     }
 
-    /// Returns the message or the ignored bytes that some bytes begin with; they are not empty.
+    /// Returns the message or the ignored bytes at the start of `octets`, which are not empty.
     func candidate(_ octets: ArraySlice<UInt8>) -> Candidate {
         if let noise = ignored.first(where: { $0.fits(octets) }) { return .ignored(noise.count) }
         guard beginnings.isEmpty || beginnings.contains(where: { $0.fits(octets) }) else {

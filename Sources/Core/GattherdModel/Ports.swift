@@ -114,8 +114,11 @@ public protocol Announcer: Sendable {
     func announce(_ event: LifecycleEvent)
     /// Publishes a change of a device's lease.
     func update(_ lease: DeviceLease)
+    /// Publishes which controls may be set, after a change of the configuration.
+    func updatePermissions()
 }
 
 extension Announcer {
     public func update(_ lease: DeviceLease) {}
+    public func updatePermissions() {}
 }

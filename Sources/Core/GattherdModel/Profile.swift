@@ -153,7 +153,10 @@ extension Profile {
             : characteristics.map { ($0.stream, $0.uuid.description, $0.metrics) }
     }
 
-    /// Returns the frame of one part that matches an advertisement, and its payload: the first with matching bytes
+    /// Returns the one-part frame that matches an advertisement, and its payload.
+    ///
+    /// The first frame with matching bytes and length is returned, else the first with matching bytes, which rejects
+    /// the payload. `nil` if no frame matches, or if only the unknown name distinguishes several that match.
     /// and length, else the first with matching bytes, which will reject them; `nil` if none matches, and as long as
     /// several do that only an unknown name distinguishes.
     public func frame(
@@ -171,7 +174,7 @@ extension Profile {
         return isAmbiguous ? nil : first
     }
 
-    /// Returns the frame of the same source as another one that a payload fits.
+    /// Returns the frame with the source of frame `index` whose bytes and length match a payload.
     public func frame(for payload: [UInt8], like index: Int) -> Int {
         guard advertisements.indices.contains(index) else { return index }
         let wanted = advertisements[index]
@@ -205,7 +208,7 @@ public protocol PayloadDecoder: AnyObject {
     /// The replay counters of encrypted senders; empty without encryption.
     var replayMarks: [ReplayCounter] { get }
 
-    /// Restores replay counters, so that payloads older than of earlier decoders are rejected.
+    /// Restores replay counters, so that payloads with lower counters than those of earlier decoders are rejected.
     ///
     /// - Parameter marks: The counters of all senders.
     func resume(from marks: [String: UInt32])

@@ -37,7 +37,7 @@ public struct Reading: Sendable {
     public let samples: Range<Int>
     /// True for a record of the past, whose values are not the current ones.
     public var isPast = false
-    /// True if the time is right by the present clock, also if the value was received before the clock was set.
+    /// True if the time is right by the current clock, also if the value was received before the clock was set.
     public var isDated = false
 
     public init(stream: StreamDefinition, time: Timestamp, source: ReadingSource, samples: Range<Int>) {

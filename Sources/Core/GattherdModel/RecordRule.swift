@@ -54,6 +54,12 @@ public struct RecordRule: Hashable, Sendable {
         return places.subtracting(repeated)
     }
 
+    /// True if records are counted, by their numbers or by the intervals between them; else only times identify them.
+    public var countsRecords: Bool {
+        if number != nil { return true }
+        return if case .age = time { interval != nil } else { false }
+    }
+
     /// True if a payload has several records.
     public var isBlock: Bool { !repeated.isEmpty }
 }

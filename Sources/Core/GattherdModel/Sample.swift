@@ -44,7 +44,7 @@ public enum ValueDomain: Hashable, Sendable {
     /// One of these texts.
     case labels([String])
 
-    /// The domain with the values of both.
+    /// The union of both domains.
     public func union(_ other: Self) -> Self {
         switch (self, other) {
         case (.boolean, .boolean): .boolean

@@ -105,7 +105,7 @@ extension Composition {
             outputs: outputs.all,
             announcers: announcers,
             settings: Supervisor.Settings(configuration.bluetooth, leases: outputs.board),
-            // Less than the whole, because values wait in the bus connection before.
+            // Less than the whole interval, because values have waited in the bus connection before.
             commitInterval: configuration.history.commitInterval * 2 / 3,
             loop: history.loop,
             // Any transmitter in radio range can be a candidate, and must not fill the log.

@@ -5,6 +5,7 @@ import GattherdHTTP
 import GattherdHistory
 package import GattherdLog
 import GattherdModel
+import GattherdProcess
 import GattherdProfiles
 import GattherdSync
 
@@ -33,7 +34,7 @@ package struct Composition: Sendable {
     /// - Parameters:
     ///   - written: The content of the files; history adds the devices that rules have made before.
     ///   - file: The files.
-    ///   - log: For people.
+    ///   - log: The log for people.
     ///   - recent: The newest entries of the log.
     ///   - restart: Ends this run for another one.
     /// - Throws: ``GatewayError`` if the configuration does not fit the profiles, or history cannot be opened.
@@ -69,7 +70,16 @@ package struct Composition: Sendable {
         leases = try Self.leases(configuration, running, gateway, outputs.board, log) { lease in
             for announcer in announcers { announcer.update(lease) }
         }
-        let updater = GatewayUpdater(running, supervisor, outputs.delivery, enrolled, reporter, alerts, live)
+        let updater = GatewayUpdater(
+            running,
+            supervisor,
+            outputs.delivery,
+            enrolled,
+            reporter,
+            alerts,
+            live,
+            announcers
+        )
         enrolment = EnrolmentService(
             running,
             updater,
@@ -131,7 +141,7 @@ package struct Composition: Sendable {
         async let _ = http.serve(live, token: token, log: log)
         async let _ = scan.run()
         async let _ = SystemdNotifier.watch { await gateway.roundTrip() }
-        async let _ = MemoryKeeper.run()
+        async let _ = ProgramMemory.releaseRepeatedly()
         async let _ = publishHealth()
         async let _ = alerts.run()
         async let _ = followLeases()

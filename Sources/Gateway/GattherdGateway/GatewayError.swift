@@ -1,3 +1,5 @@
+import GattherdConfig
+
 /// An error at the start, the reload or the end of the gateway.
 package struct GatewayError: Error {
     package enum Kind: Sendable {
@@ -12,9 +14,19 @@ package struct GatewayError: Error {
     package let kind: Kind
     /// The reason and the remedy, for people.
     package let message: String
+    /// The message for logs and events: without lines of the configuration, which may have secrets.
+    package let summary: String
 
     init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
+        summary = message
+    }
+
+    /// Creates the error about mistakes in the configuration.
+    init(_ errors: ConfigErrors) {
+        kind = .configuration
+        message = errors.description
+        summary = errors.summary
     }
 }

@@ -52,6 +52,7 @@ struct GatewayUpdater: Sendable {
     private let reporter: StatusReporter
     private let alerts: AlertMonitor
     private let live: LiveStatus
+    private let announcers: [any Announcer]
 
     init(
         _ running: RunningConfiguration,
@@ -60,9 +61,10 @@ struct GatewayUpdater: Sendable {
         _ enrolled: Locked<EnrolledDevices>,
         _ reporter: StatusReporter,
         _ alerts: AlertMonitor,
-        _ live: LiveStatus
+        _ live: LiveStatus,
+        _ announcers: [any Announcer]
     ) {
-        self.live = live
+        (self.live, self.announcers) = (live, announcers)
         (self.running, self.supervisor, self.delivery) = (running, supervisor, delivery)
         (self.enrolled, self.reporter, self.alerts) = (enrolled, reporter, alerts)
     }
@@ -75,12 +77,13 @@ struct GatewayUpdater: Sendable {
         live.renew()
     }
 
-    /// Passes the devices and the rules about them to alerts and to MQTT.
+    /// Passes the devices and the rules about them to alerts and to the outputs.
     func update() {
         let configuration = running.configuration
         let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
         alerts.configure(configuration.alerts, devices: Dictionary(addresses) { first, _ in first })
         updateDelivery()
+        for announcer in announcers { announcer.updatePermissions() }
     }
 
     private func updateDelivery() {

@@ -44,7 +44,8 @@ enum Terminal {
 
     /// Opens the standard descriptors that the caller has closed.
     ///
-    /// Otherwise the next file gets the number, and messages are written into it. Writing to these fails.
+    /// Otherwise the next opened file would get the free number, and messages would be written into it. Writing to the
+    /// opened ones fails.
     static func openStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
             _ = unsafe open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)

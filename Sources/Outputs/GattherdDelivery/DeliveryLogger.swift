@@ -59,7 +59,7 @@ final class DeliveryLogger: Sendable {
     }
 }
 
-/// The session and readings.
+/// Logs the changes of the session and of readings.
 extension DeliveryLogger {
     func log(_ report: DeliveryMachine.Report) {
         switch report {
@@ -126,7 +126,7 @@ extension DeliveryLogger {
             return state.lastFault != fault
         }
         if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
-        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
+        let level: LogLevel = !isNew ? .debug : fault.needsConfigurationChange ? .error : .warning
         log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
     }
 }

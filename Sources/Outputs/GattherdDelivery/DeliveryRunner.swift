@@ -129,7 +129,7 @@ final class DeliveryRunner {
     }
 }
 
-/// Inputs.
+/// Follows the journal, runs the jobs and applies changes of the settings.
 extension DeliveryRunner {
     /// Follows the journal's head.
     ///
@@ -193,7 +193,7 @@ extension DeliveryRunner {
     }
 }
 
-/// The session.
+/// Begins and ends the session with the broker.
 extension DeliveryRunner {
     private func dial(_ number: Int) async {
         do throws(BrokerFault) {

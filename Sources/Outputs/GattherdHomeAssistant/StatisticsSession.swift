@@ -78,7 +78,7 @@ package final class StatisticsSession {
             let problem = "the clock of Home Assistant at \(server.url) is behind that of this host"
             throw HomeAssistantError(.unavailable, "\(problem): it is \(time.rfc3339) there; synchronise both")
         }
-        // At its start it does so for the hours that it missed.
+        // At its start Home Assistant adds the rows of the hours that it missed.
         guard JSONObject(try client.request("get_config"))["state"]?.text == "RUNNING" else {
             throw HomeAssistantError(.unavailable, "Home Assistant at \(server.url) is still starting; try again later")
         }

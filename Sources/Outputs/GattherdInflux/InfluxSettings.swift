@@ -50,7 +50,8 @@ struct InfluxReader {
     let environment: OutputEnvironment
 
     func settings(_ section: SectionReader) -> InfluxSettings? {
-        let url = url(section)
+        let instead = "write token_file, or username and password_file, instead of user:password@"
+        let url = section.url(Self.url, insteadOfPassword: instead)
         let database = database(section)
         let credentials = credentials(section)
         let tls = section.section("tls") { self.tls($0) } ?? InfluxSettings.TLS()
@@ -75,21 +76,8 @@ struct InfluxReader {
         return settings
     }
 
-    private func url(_ section: SectionReader) -> Located<ServerURL>? {
-        let (noun, advice) = ("a server's URL", "write for example http://localhost:8086")
-        guard let text = section.required("url", ConfigGrammar(noun: noun, advice: advice) { $0 }),
-            let place = text.place
-        else { return nil }
-        if text.value.contains("@") {
-            let instead = "write token_file, or username and password_file, instead of user:password@"
-            section.report(.secret(key: "url", instead: instead), at: place)
-            return nil
-        }
-        guard let url = ServerURL(text.value) else {
-            section.report(.invalid(text.value, expected: noun, advice: advice), at: place)
-            return nil
-        }
-        return Located(url, at: place)
+    private static var url: ConfigGrammar<ServerURL> {
+        ConfigGrammar(noun: "a server's URL", advice: "write for example http://localhost:8086") { ServerURL($0) }
     }
 
     private func database(_ section: SectionReader) -> InfluxOptions.Database? {
@@ -97,8 +85,8 @@ struct InfluxReader {
         let organisation = section.value("org", Self.name("an organisation"))
         let database = section.value("database", Self.name("a database"))
         let policy = section.value("retention_policy", Self.name("a retention policy"))
-        requires("org", "bucket", section)
-        requires("retention_policy", "database", section)
+        section.require("bucket", with: "org", in: Self.title)
+        section.require("database", with: "retention_policy", in: Self.title)
         if let place = section.place(of: "bucket"), section.place(of: "database") != nil {
             let advice = "write database for InfluxDB 1 and VictoriaMetrics, bucket for InfluxDB 2 and 3"
             section.report(.conflict("'bucket' and 'database' exclude each other; \(advice)"), at: place)
@@ -108,7 +96,7 @@ struct InfluxReader {
         if let database { return .database(database.value, retentionPolicy: policy?.value) }
         if section.place(of: "bucket") == nil, section.place(of: "database") == nil, let place = section.place {
             let advice = "InfluxDB 1 and VictoriaMetrics need it; for InfluxDB 2 and 3 write bucket"
-            section.report(.missing(key: "database", section: "'influx'", advice: advice), at: place)
+            section.report(.missing(key: "database", section: Self.title, advice: advice), at: place)
         }
         return nil
     }
@@ -121,8 +109,7 @@ struct InfluxReader {
         let token = section.value("token_file", .path).map { environment.resolve($0) }
         let user = section.value("username", Self.name("a user"))
         let password = section.value("password_file", .path).map { environment.resolve($0) }
-        requires("username", "password_file", section)
-        requires("password_file", "username", section)
+        section.requireBoth("username", "password_file", in: Self.title)
         if let place = section.place(of: "token_file"), section.place(of: "username") != nil {
             let advice = "a user with a password is for InfluxDB 1, a token for all others"
             section.report(.conflict("'token_file' and 'username' exclude each other; \(advice)"), at: place)
@@ -137,17 +124,12 @@ struct InfluxReader {
         tls.ca = section.value("ca", .path).map { environment.resolve($0) }
         tls.certificate = section.value("certificate", .path).map { environment.resolve($0) }
         tls.key = section.value("key", .path).map { environment.resolve($0) }
-        requires("certificate", "key", section)
-        requires("key", "certificate", section)
+        section.requireBoth("certificate", "key", in: Self.title)
         return tls
     }
 
-    /// Reports `key` if it is present without `other`.
-    private func requires(_ key: String, _ other: String, _ section: SectionReader) {
-        guard let place = section.place(of: key), section.place(of: other) == nil else { return }
-        let advice = "'\(key)' has no effect without it"
-        section.report(.missing(key: other, section: "'influx'", advice: advice), at: place)
-    }
+    /// The section's name in errors.
+    private static let title = "'influx'"
 
     private static var interval: ConfigGrammar<Duration> { .duration(.milliseconds(10) ... .seconds(3600)) }
 

@@ -68,7 +68,7 @@ public struct PointWriter: Sendable {
         bytes += " \(time)\n".utf8
     }
 
-    /// Tags are ordered by name, as InfluxDB recommends.
+    /// Returns the measurement and tags of a stream's points; tags are ordered by name, as InfluxDB recommends.
     private mutating func head(_ stream: StreamDefinition) -> Head {
         if let head = heads[ObjectIdentifier(stream)] { return head }
         var head = Head(stream: stream)

@@ -52,7 +52,7 @@ struct WriteJudge {
     private func refusal(_ response: HTTPClientResponse, _ said: String) -> OutputFault {
         let isDatabase = response.headers[Self.signature] != nil || Self.message(response.body) != nil
         if isDatabase { return OutputFault(.refused, said) }
-        return OutputFault(.misconfigured, "\(said); a database does not answer so; check influx.url")
+        return OutputFault(.misconfigured, "\(said); this is not the answer of a database; check influx.url")
     }
 
     private func busy(_ response: HTTPClientResponse, _ said: String) -> OutputFault {

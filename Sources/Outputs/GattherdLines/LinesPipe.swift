@@ -70,7 +70,7 @@ final class LinesPipe {
 
     /// The rest of the line that contains the last written byte; empty if that byte ends a line.
     private func lineRest(_ rest: ArraySlice<UInt8>, _ text: [UInt8], written: Int) -> ArraySlice<UInt8> {
-        // Within the line that an earlier call has started.
+        // The last written byte may lie in a line that an earlier call has started.
         guard written > 0 else { return rest.prefix(-written) }
         guard text[written - 1] != UInt8(ascii: "\n") else { return [] }
         return rest.prefix { $0 != UInt8(ascii: "\n") } + [UInt8(ascii: "\n")]

@@ -117,8 +117,8 @@ public struct BatchMachine: Transducer {
         switch phase {
         case .idle, .stopped: []
         case .running: requests.load(at: now) + locate(at: now) + deliver(at: now)
-        case .draining: isDrained ? close(at: now) + workAtTheEnd() : deliver(at: now)
-        case .closing: workAtTheEnd()
+        case .draining: isDrained ? close(at: now) + closeSinkAndSaveCursor() : deliver(at: now)
+        case .closing: closeSinkAndSaveCursor()
         }
     }
 
@@ -163,7 +163,7 @@ public struct BatchMachine: Transducer {
     }
 
     /// Closes the sink once its call has ended, and saves the cursor.
-    private mutating func workAtTheEnd() -> [Effect] {
+    private mutating func closeSinkAndSaveCursor() -> [Effect] {
         var effects = receiverCursor.isKnown ? requests.saveLast(cursor) : []
         if !call.isRunning, !isClosing {
             isClosing = true
@@ -223,7 +223,7 @@ public struct BatchMachine: Transducer {
         return reports(of: gap)
     }
 
-    /// Reports a gap that the receiver does not record; it would be passed unnoticed.
+    /// Reports a gap that the receiver does not record itself, so that it does not pass unnoticed.
     private func reports(of gap: JournalGap?) -> [Effect] {
         guard !receiverCursor.isKept, let gap else { return [] }
         return [.report(.missing(gap))]
@@ -372,7 +372,7 @@ public struct BatchMachine: Transducer {
 
     /// Asks the receiver for its cursor, and moves the journal there.
     private mutating func locate(at now: Duration) -> [Effect] {
-        guard let time = locateTime, now >= time else { return connectedIfAllIsThere() }
+        guard let time = locateTime, now >= time else { return acceptedIfComplete() }
         switch receiverCursor.state {
         case .unknown:
             receiverCursor.ask()
@@ -411,8 +411,8 @@ public struct BatchMachine: Transducer {
         return [.report(.missing(gap))] + receiver.accepted()
     }
 
-    /// A receiver that has answered and has everything works.
-    private mutating func connectedIfAllIsThere() -> [Effect] {
+    /// Records that the receiver works, once it has answered and has all entries.
+    private mutating func acceptedIfComplete() -> [Effect] {
         guard receiverCursor.isKept, receiverCursor.isKnown, !receiver.isConnected, !call.isRunning,
             let queue, queue.isEmpty,
             receiverCursor.refused == nil, let head = requests.head, head <= queue.through

@@ -56,7 +56,7 @@ public actor BatchOutput: Output {
             await withDiscardingTaskGroup { group in
                 step(.start)
                 group.addTask { await self.followHead() }
-                // Other sinks load it by the machine.
+                // For other sinks, the machine loads the cursor.
                 if sink is any CursorKeepingSink { group.addTask { await self.load() } }
                 await waitForEnd()
                 group.cancelAll()

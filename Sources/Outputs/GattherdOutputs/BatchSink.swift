@@ -58,10 +58,19 @@ public struct OutputFault: Error, Hashable, Sendable {
     public let detail: String
     /// The shortest pause that the receiver asks for.
     public let retryAfter: Duration?
+    /// The longest pause before the next attempt, for a fault that may end by itself.
+    public let retryWithin: Duration?
     /// The number of refused entries, if the receiver has stored all others of the batch; 0 if that is not known.
     public let lost: Int
 
-    public init(_ kind: Kind, _ detail: String, retryAfter: Duration? = nil, lost: Int = 0) {
-        (self.kind, self.detail, self.retryAfter, self.lost) = (kind, detail, retryAfter, lost)
+    public init(
+        _ kind: Kind,
+        _ detail: String,
+        retryAfter: Duration? = nil,
+        retryWithin: Duration? = nil,
+        lost: Int = 0
+    ) {
+        (self.kind, self.detail, self.lost) = (kind, detail, lost)
+        (self.retryAfter, self.retryWithin) = (retryAfter, retryWithin)
     }
 }

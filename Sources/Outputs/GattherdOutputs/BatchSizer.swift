@@ -30,7 +30,7 @@ struct BatchSizer: Sendable {
         }
     }
 
-    /// Records that a batch took too long; no entries are another call.
+    /// Records that a call took too long; `count` is 0 for a call without entries.
     mutating func timedOut(_ count: Int) {
         if count > 0 { limit = max(1, min(limit, count) / 2) }
     }

@@ -10,7 +10,7 @@ struct FetchedEntries: Sendable {
     private(set) var gap: JournalGap?
     /// The mean size of the entries appended last.
     private(set) var entrySize = 0
-    /// The time since which entries that are not in the sink gather, fetched or not; `nil` without any.
+    /// The time since which entries wait that are not in the sink, whether fetched or not; `nil` if none wait.
     private(set) var gatheringSince: Duration?
 
     init(after seq: Int64) {

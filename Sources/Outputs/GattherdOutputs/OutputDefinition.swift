@@ -8,7 +8,7 @@ public import GattherdModel
 package protocol OutputDefinition: OutputSectionDefinition {
     /// Returns the entries that the output needs.
     ///
-    /// The name and the limit of the backlog are set by the frame.
+    /// The name and the limit of the backlog are set by the framework.
     static func consumer(_ settings: Settings) -> JournalConsumerOptions
 
     /// Makes the output; nothing is connected before it runs.
@@ -96,7 +96,7 @@ package struct ConfiguredOutput: Sendable {
     package let findings: [ConfigError]
     private let makeOutput: @Sendable (OutputContext) throws(OutputError) -> any Output
 
-    /// `nil` if the section is another output's.
+    /// Creates the configured output; `nil` if the section is another output's.
     package init?<Definition: OutputDefinition>(_ section: OutputSection, _ definition: Definition.Type) {
         guard let settings = section.settings(of: definition) else { return nil }
         var consumer = Definition.consumer(settings)

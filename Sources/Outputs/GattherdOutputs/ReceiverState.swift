@@ -48,7 +48,8 @@ struct ReceiverState: Sendable {
         failures = min(failures + 1, 64)
         let backoff = fault.kind == .unavailable ? options.backoff : options.misconfiguredBackoff
         let asked = min(fault.retryAfter ?? .zero, options.longestPause)
-        let pause = max(backoff.delay(after: failures, using: &random), asked)
+        let longest = fault.retryWithin ?? options.longestPause
+        let pause = min(max(backoff.delay(after: failures, using: &random), asked), longest)
         retryAt = now + pause
         return isNew ? [.report(.failed(fault, retryAfter: pause))] : []
     }

@@ -215,7 +215,7 @@ struct DeviceParameters {
 
     let parameters: [PostgresParameter]
 
-    /// NULL for each array: the centre keeps its values.
+    /// The parameters for "no change": NULL for each array, so that the centre keeps its values.
     static let unchanged: [PostgresParameter] =
         Array(repeating: .noArray(of: .text), count: 4) + Array(repeating: .noArray(of: .integer), count: 2)
 

@@ -30,14 +30,16 @@ package final class FleetDatabase: Sendable {
     static let steps = [FleetTables.tables + FleetLeases.tables + FleetRuns.tables]
     /// A column that schemas of version 1 from before the first release lack.
     static let newestColumn = (table: "gattherd.quantity", name: "stream")
-    /// All that has no rows is made again with each version.
+    /// The objects without rows: functions, views and rights.
+    ///
+    /// Each version creates them again.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetCorrections.sql, FleetReceptions.sql, FleetAppend.sql,
         FleetUpkeep.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
     ]
-    /// Continues as the owner of the tables, so that all has one owner: the functions run with its rights.
+    /// Continues as the owner of the tables, so that all objects have one owner, with whose rights the functions run.
     ///
-    /// The schema itself may have been made by somebody else.
+    /// The schema itself may belong to another role.
     private static let becomeOwner = """
         DO $$ BEGIN EXECUTE format('SET LOCAL ROLE %I', (
             SELECT pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c
@@ -70,7 +72,9 @@ package final class FleetDatabase: Sendable {
     private static let longest = Duration.seconds(600)
     /// The time for a query of a few rows, for which a person waits.
     private static let queryLimit = Duration.seconds(60)
-    /// The rows of a page: with texts of the longest value of a characteristic, a sixteenth of the limit of an answer.
+    /// The number of rows of a page.
+    ///
+    /// With the longest texts, a page is a sixteenth of the limit of an answer.
     private static let pageSize = 2000
     /// PostgreSQL 15, which has `UNIQUE NULLS NOT DISTINCT`.
     private static let oldestServer = 150_000
@@ -148,12 +152,15 @@ package final class FleetDatabase: Sendable {
             guard try Self.version(connection) > 0 else {
                 return .failure("it has no central history yet; run: gattherd fleet init")
             }
+            if try Self.isPrivileged(role, connection) {
+                return .failure("the role '\(role)' exists and has other rights: give the gateway another name")
+            }
             let secret = try connection.encrypted(password, of: role)
             let statement = try connection.rows(
                 """
-                SELECT format('%s ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %L',
-                    CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1) THEN 'ALTER' ELSE 'CREATE' END,
-                    $1, $2)
+                SELECT format(CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1)
+                    THEN 'ALTER ROLE %I LOGIN PASSWORD %L'
+                    ELSE 'CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %L' END, $1, $2)
                 """,
                 [.text(role), .text(secret)]
             )
@@ -167,6 +174,21 @@ package final class FleetDatabase: Sendable {
             _ = try connection.rows("SELECT gattherd.admit($1::text::name)", [.text(role)])
             return .success(Credentials(role: role, password: password))
         }
+    }
+
+    /// True if a role is none of a gateway: it may change the schema, or other roles.
+    private static func isPrivileged(_ role: String, _ connection: FleetTransaction) throws(PostgresError) -> Bool {
+        let rows = try connection.rows(
+            """
+            SELECT EXISTS (
+                SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1::text::name AND (
+                    r.rolsuper OR r.rolcreaterole OR r.rolcreatedb
+                    OR EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relowner = r.oid
+                        AND c.relnamespace = 'gattherd'::regnamespace)))
+            """,
+            [.text(role)]
+        )
+        return rows.first?.first == "t"
     }
 
     /// Returns the rows of a query as texts.

@@ -77,8 +77,8 @@ package struct FleetHistory: Sendable {
         let parts = FleetSpan.parts(of: query.times, step: step).map { "(\($0.sql) AND \(Self.filter($0.times)))" }
         guard !parts.isEmpty else { return }
         let sql = """
-            SELECT gateway, gattherd.floored(ts, \(step)), device, metric, unit, sum(n), min(low), sum(total) / sum(n),
-                max(high), stream
+            SELECT gateway, gattherd.floored(ts, \(step)), device, metric, unit, sum(n), min(low),
+                gattherd.mean(sum(total), sum(n)::bigint), max(high), stream
             FROM (\(parts.joined(separator: " UNION ALL "))) AS part
             GROUP BY 1, 2, 3, 4, 5, 10 ORDER BY 2, 1, 3, 4, 10, 5
             """
@@ -132,7 +132,7 @@ extension FleetHistory.Query {
 }
 
 extension FleetHistory.Row {
-    /// `nil` if the columns are not those of the query.
+    /// Reads a row; `nil` if the columns are not those of the query.
     fileprivate init?(_ cells: [String?]) {
         guard cells.count == 10, let time = cells[1].flatMap({ Int64($0) }), let seq = cells[2].flatMap({ Int64($0) })
         else { return nil }
@@ -154,7 +154,7 @@ extension FleetHistory.Row {
 }
 
 extension FleetHistory.Bucket {
-    /// `nil` if the columns are not those of the query.
+    /// Reads a row; `nil` if the columns are not those of the query.
     fileprivate init?(_ cells: [String?]) {
         guard cells.count == 10, let time = cells[1].flatMap({ Int64($0) }), let n = cells[5].flatMap({ Int($0) })
         else { return nil }

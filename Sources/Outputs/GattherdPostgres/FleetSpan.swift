@@ -31,7 +31,7 @@ struct FleetSpan: Hashable {
             + parts(of: last..<times.upperBound, step: step, from: finer)
     }
 
-    /// The rows, without the time range.
+    /// The rows, without the time range; totals are limited, as PostgreSQL refuses sums that overflow.
     var sql: String {
         let columns = "SELECT gateway, ts, device, stream, metric, unit"
         return switch tier {
@@ -40,8 +40,8 @@ struct FleetSpan: Hashable {
             "\(columns), n, min AS low, mean * n AS total, max AS high FROM gattherd.history_minutes WHERE true"
         case .samples:
             """
-            \(columns), 1::bigint AS n, value AS low, value AS total, value AS high FROM gattherd.history
-            WHERE value IS NOT NULL
+            \(columns), 1::bigint AS n, value AS low, least(greatest(value, -1e298), 1e298) AS total, value AS high
+            FROM gattherd.history WHERE value IS NOT NULL
             """
         }
     }

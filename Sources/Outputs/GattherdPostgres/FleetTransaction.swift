@@ -9,11 +9,14 @@ struct FleetTransaction {
 
     /// Lets one command at a time change the schema or its rights, because all of them change the same catalogue rows.
     private static let lock = "SELECT pg_advisory_xact_lock(1195463752, 0)"
+    /// Finds no functions and operators of others, which would run with the rights of the command's user.
+    private static let searchPath = "SET LOCAL search_path = pg_catalog, pg_temp"
 
     /// Runs `body` between BEGIN and COMMIT, while no other command does.
     func perform<Value>(_ body: (FleetTransaction) throws(PostgresError) -> Value) throws(PostgresError) -> Value {
         try script("BEGIN")
         do throws(PostgresError) {
+            try script(Self.searchPath)
             try script(Self.lock)
             let value = try body(self)
             try script("COMMIT")

@@ -97,9 +97,13 @@ package final class PostgresClient: Sendable {
         let kept = try take()
         defer { end() }
         let connection: PostgresConnection
-        if let kept { connection = kept } else { connection = try connect() }
-        // After a slow connect the caller has stopped waiting, so a late statement must not run.
-        guard call.mayContinue else { throw PostgresError(.cancelled, "the time was over before it was connected") }
+        if let kept, !kept.hasEndedIdle { connection = kept } else { connection = try connect() }
+        // After a slow connect the caller has stopped waiting, so a late statement must not run. The next one may, as
+        // otherwise a host that is away or a slow name server would let no call succeed.
+        guard call.mayContinue else {
+            keep(connection)
+            throw PostgresError(.cancelled, "the time was over before it was connected")
+        }
         do throws(PostgresError) {
             let value = try body(connection, call)
             keep(connection)

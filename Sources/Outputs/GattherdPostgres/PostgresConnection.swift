@@ -33,6 +33,17 @@ import Glibc
     /// False if the connection is known to be broken.
     var isUsable: Bool { unsafe PQstatus(raw) == CONNECTION_OK }
 
+    /// True if the server has ended the connection since the last statement, as after its restart or a limit for idle
+    /// connections.
+    ///
+    /// Then there is something to read: the end, or its reason. A connection within a transaction counts as usable,
+    /// because another one could not continue it.
+    var hasEndedIdle: Bool {
+        guard unsafe PQtransactionStatus(raw) == PQTRANS_IDLE else { return false }
+        var entry = pollfd(fd: unsafe PQsocket(raw), events: Int16(POLLIN), revents: 0)
+        return unsafe Glibc.poll(&entry, 1, 0) != 0
+    }
+
     /// The password as the server stores it, so that statements and logs do not have it in plain text.
     func encrypted(_ password: String, of role: String) throws(PostgresError) -> String {
         guard let text = unsafe PQencryptPasswordConn(raw, password, role, "scram-sha-256") else {

@@ -13,6 +13,8 @@ extension OutputFault {
         }
     }
 
+    private static let lack = "the server lacks space, memory or connections: make room there"
+
     /// libpq reports refusals at the start of a connection as texts only.
     private init(connection words: String, _ said: String) {
         let causes: [(String, String)] = [
@@ -26,8 +28,11 @@ extension OutputFault {
             ("invalid sslmode", "correct postgres.url"),
             ("unsupported startup parameter", "PgBouncer: ignore_startup_parameters = extra_float_digits"),
         ]
-        if words.contains("starting up") || words.contains("shutting down") || words.contains("too many connections") {
+        let limits = ["too many connections", "too many clients", "connection slots", "no more connections allowed"]
+        if words.contains("starting up") || words.contains("shutting down") {
             self.init(.unavailable, "\(said); it is tried again")
+        } else if limits.contains(where: { words.contains($0) }) {
+            self.init(.unavailable, "\(said); \(Self.lack)")
         } else if let remedy = causes.first(where: { words.contains($0.0) })?.1 {
             self.init(.misconfigured, "\(said); \(remedy)")
         } else {
@@ -53,7 +58,7 @@ extension OutputFault {
 
     private init(class number: Substring, _ said: String) {
         switch number {
-        case "53": self.init(.unavailable, "\(said); the server lacks space, memory or connections: make room there")
+        case "53": self.init(.unavailable, "\(said); \(Self.lack)")
         case "08", "57", "58", "XX", "25", "55", "40": self.init(.unavailable, "\(said); check the database's log")
         case "28": self.init(.misconfigured, "\(said); check the role and postgres.password_file")
         case "3D": self.init(.misconfigured, "\(said); create the database, or correct postgres.url")
@@ -72,7 +77,7 @@ package struct PostgresError: Error, Hashable, Sendable {
         case cancelled
         /// The server's answer, with its SQLSTATE.
         case server(String)
-        /// Not sent.
+        /// The statement was not sent.
         case local
     }
 

@@ -35,9 +35,11 @@ package final class PostgresLeases: Sendable {
         _ requests: [LeaseRequest],
         within limit: Duration
     ) async throws(OutputFault) -> [LeaseRow] {
+        let end = SuspendingClock.now + limit
         try await attendIfDue(within: limit)
         do throws(PostgresError) {
-            let rows = try await client.run(Self.statement, parameters(requests), within: limit)
+            let rest = max(end - SuspendingClock.now, .zero)
+            let rows = try await client.run(Self.statement, parameters(requests), within: rest)
             return LeaseRow.all(rows)
         } catch {
             throw OutputFault(error, at: url)

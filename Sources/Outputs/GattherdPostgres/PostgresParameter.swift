@@ -2,7 +2,7 @@
 struct PostgresParameter: Hashable, Sendable {
     /// The object identifier of its type.
     let type: UInt32
-    /// `nil` for NULL.
+    /// The value's bytes; `nil` for NULL.
     let bytes: [UInt8]?
 
     private init(_ type: UInt32, _ bytes: [UInt8]?) {

@@ -28,6 +28,8 @@ package final class PostgresSink: CursorKeepingSink {
     private static let reportPause = Duration.seconds(60)
     /// The shortest time between reports while there are new devices.
     private static let newDevicePause = Duration.seconds(5)
+    /// The longest pause before another daemon of the same name is looked for again.
+    private static let conflictPause = Duration.seconds(30)
     private static let append: String = {
         let numbers = (1...37).map { "$\($0)" }.joined(separator: ", ")
         return "SELECT gattherd.append(\(numbers))"
@@ -81,7 +83,7 @@ package final class PostgresSink: CursorKeepingSink {
 
     package func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault) {
         let epoch = try knownEpoch()
-        if let conflict = state.withLock(\.conflict) { throw OutputFault(.misconfigured, "\(url): \(conflict)") }
+        if let conflict = state.withLock(\.conflict) { throw Self.fault(conflict, url) }
         let batch = BatchParameters(entries)
         let (hasCorrections, devices) = (batch.hasCorrections, batch.devices)
         let (time, errors) = (WallClock.microseconds, state.withLock(\.errors))
@@ -149,7 +151,12 @@ package final class PostgresSink: CursorKeepingSink {
             throw fault(error)
         }
         state.withLock { $0.conflict = conflict }
-        if let conflict { throw OutputFault(.misconfigured, "\(url): \(conflict)") }
+        if let conflict { throw Self.fault(conflict, url) }
+    }
+
+    /// The fault while another daemon delivers as the same gateway; it is asked often whether that one has ended.
+    private static func fault(_ conflict: String, _ url: PostgresURL) -> OutputFault {
+        OutputFault(.misconfigured, "\(url): \(conflict)", retryWithin: conflictPause)
     }
 
     package func close() async {

@@ -13,12 +13,25 @@ package struct PostgresURL: Hashable, Sendable {
 
     private static let systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 
+    /// The options with a server that libpq takes from the environment, unless the URL has them.
+    private static let variables = [("host", "PGHOST"), ("hostaddr", "PGHOSTADDR"), ("service", "PGSERVICE")]
+
     private let options: [String: String]
 
     /// - Throws: ``Problem`` if libpq does not understand the text, or it has a password or no database.
     package init(_ text: String) throws(Problem) {
+        try self.init(text) { name in unsafe getenv(name).map { unsafe String(cString: $0) } }
+    }
+
+    /// - Parameters:
+    ///   - text: The URL.
+    ///   - variable: Returns a variable of the environment.
+    /// - Throws: ``Problem``.
+    init(_ text: String, variable: (String) -> String?) throws(Problem) {
         guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
-            throw Problem(text: "it does not begin with postgresql://", hasPassword: false)
+            // Another form of libpq has words such as password=….
+            let hasPassword = Self.mayHavePassword(text) || text.lowercased().contains("passw")
+            throw Problem(text: "it does not begin with postgresql://", hasPassword: hasPassword)
         }
         var words: UnsafeMutablePointer<CChar>?
         guard let first = unsafe PQconninfoParse(text, &words) else {
@@ -27,7 +40,11 @@ package struct PostgresURL: Hashable, Sendable {
             throw Problem(text: reason, hasPassword: Self.mayHavePassword(text))
         }
         defer { unsafe PQconninfoFree(first) }
-        options = unsafe Self.read(first)
+        var options = unsafe Self.read(first)
+        for (option, name) in Self.variables where options[option] == nil {
+            options[option] = variable(name).flatMap { $0.isEmpty ? nil : $0 }
+        }
+        self.options = options
         if options["password"] != nil || options["sslpassword"] != nil {
             throw Problem(text: "it has a password", hasPassword: true)
         }
@@ -57,10 +74,12 @@ package struct PostgresURL: Hashable, Sendable {
     }
 
     package var database: String { options["dbname"] ?? "" }
-    package var user: String? { options["user"] }
 
     /// True if no host is reached through a network.
-    package var isLocal: Bool { hosts.allSatisfy { Self.isLocal($0) } }
+    package var isLocal: Bool { !isInServiceFile && hosts.allSatisfy { Self.isLocal($0) } }
+
+    /// True if the host may be in a service file of libpq.
+    private var isInServiceFile: Bool { options["service"] != nil && hosts.allSatisfy(\.isEmpty) }
 
     private var hosts: [String] {
         let text = options["hostaddr"] ?? options["host"] ?? ""
@@ -98,7 +117,7 @@ package struct PostgresURL: Hashable, Sendable {
     }
 }
 
-/// For people; the options are left out.
+/// The URL as text for people, without options.
 extension PostgresURL: CustomStringConvertible {
     package var description: String {
         let ports = options["port"].map { ":\($0)" } ?? ""

@@ -13,7 +13,7 @@ package struct SparkplugSettings: Hashable, Sendable {
     package var primaryHost: String?
     /// True if hosts may set controls.
     package var setsControls = true
-    /// True to leave out values that equal those before.
+    /// True to leave out values that equal the previous ones.
     package var isByException = false
 
     package init(mqtt: MQTTSettings, node: String) {
@@ -160,6 +160,6 @@ extension SparkplugOutput {
             otherwise: "none"
         ),
         "controls": ConfigDescription("False if hosts may set no control.", default: "true"),
-        "on_change": ConfigDescription("True to leave out values that equal those before.", default: "false"),
+        "on_change": ConfigDescription("True to leave out values that equal the previous ones.", default: "false"),
     ]
 }

@@ -116,7 +116,7 @@ struct ExplanationMaker {
         )
     }
 
-    /// False for absent fields of a round in which one of many alternatives applies.
+    /// True unless the field is absent in a round of a numbered group, where one of several alternatives applies.
     private func isRelevant(_ entry: DecodeTrace.Entry) -> Bool {
         guard program.numbering != nil, case .absent = entry.outcome else { return true }
         return false

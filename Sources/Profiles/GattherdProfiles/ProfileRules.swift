@@ -46,7 +46,7 @@ enum StreamName {
     ///
     /// - Parameters:
     ///   - words: Texts from the device.
-    ///   - uuid: The characteristic's.
+    ///   - uuid: The UUID of the characteristic.
     ///   - taken: Names in use; the new one is added.
     ///   - suffix: The text after the name.
     /// - Returns: The name.

@@ -100,16 +100,16 @@ package struct VectorResult: Hashable, Sendable {
 }
 
 extension ProfileTools {
-    /// The models of a profile whose data has a beginning or a length that all its frames of that data exclude.
+    /// The models that no frame of the profile decodes, because of their first bytes or their length.
     ///
-    /// A model may have several lines, of which one is enough.
+    /// A model may be listed several times; one decodable entry is enough.
     package static func undecodedModels(of profile: any Profile) -> [ModelDescriptor] {
         let undecoded = profile.models.filter { !isDecoded($0, by: profile) }
         let decoded = Set(profile.models).subtracting(undecoded).map(\.description)
         return undecoded.filter { !decoded.contains($0.description) }
     }
 
-    /// True unless the profile has frames of the model's data that all exclude it.
+    /// True if a frame of the profile may decode the model's data, or the profile has no frames of that source.
     private static func isDecoded(_ model: ModelDescriptor, by profile: any Profile) -> Bool {
         let isPlain = { (frame: AdvertisementDescriptor) in frame.source == model.source && frame.before.isEmpty }
         guard profile.advertisements.contains(where: isPlain) else { return true }

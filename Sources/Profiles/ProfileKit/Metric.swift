@@ -14,7 +14,7 @@ public struct Metric: Hashable, Sendable {
         case event
     }
 
-    /// `snake_case`.
+    /// The name in `snake_case`.
     public let name: String
     /// The unit's symbol, for example `bpm`; `nil` for a bare number.
     public let unit: String?

@@ -6,7 +6,6 @@ enum BlueZ {
     static let adapter = "org.bluez.Adapter1"
     static let device = "org.bluez.Device1"
     static let agentManager = "org.bluez.AgentManager1"
-    static let agent = "org.bluez.Agent1"
     static let gattService = "org.bluez.GattService1"
     static let characteristic = "org.bluez.GattCharacteristic1"
     static let descriptor = "org.bluez.GattDescriptor1"

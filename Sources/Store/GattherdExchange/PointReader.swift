@@ -148,7 +148,7 @@ struct PointReader {
 }
 
 extension SampleFields {
-    /// Tags without a column in history are ignored.
+    /// Sets the field of history that a tag belongs to; other tags are ignored.
     fileprivate mutating func set(_ tag: String, to value: String) {
         switch tag {
         case "device": device = value

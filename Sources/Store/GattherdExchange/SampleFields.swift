@@ -76,7 +76,7 @@ extension SampleFields {
         return number
     }
 
-    /// `nil` for `null`.
+    /// Returns a text; `nil` for `null`.
     private static func text(_ value: SampleValue, _ name: String) throws(ExchangeError) -> String? {
         switch value {
         case .text(let text): return text

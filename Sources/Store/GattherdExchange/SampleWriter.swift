@@ -61,7 +61,7 @@ public struct SampleWriter {
         return true
     }
 
-    /// Tags are ordered by name, as InfluxDB recommends.
+    /// Writes a point; its tags are ordered by name, as InfluxDB recommends.
     private mutating func writePoint(_ row: HistoryRow) -> Bool {
         let series = row.series
         let element = element(row)

@@ -60,8 +60,29 @@ struct HistoryReporter {
         notices.yield(.lost(path: path))
     }
 
+    /// Reports that the folder of the open file is gone, or that no other file can be created in it.
+    func outOfReach(_ path: String) {
+        log(
+            .error,
+            "the history was deleted with its folder: what is stored from now on is lost when the daemon ends",
+            [
+                LogField("path", path),
+                LogField("advice", "create the folder for the service's user, then restart the daemon"),
+            ]
+        )
+    }
+
     func maintenanceFailed(_ fault: StoreFault) {
         log(.warning, "history maintenance failed", [LogField("error", fault.detail)])
+    }
+
+    /// Reports a write-ahead log that grows because another program reads the history for long.
+    func walIsLarge(bytes: Int64) {
+        log(
+            .warning,
+            "the write-ahead log of the history grows: another program keeps a read transaction open",
+            [LogField("bytes", bytes), LogField("advice", "end programs that read the database, such as sqlite3")]
+        )
     }
 
     // MARK: - Readings

@@ -20,15 +20,9 @@ public actor ReadingHistory {
     private nonisolated let board = LatestValue(HistoryStatus())
     private let options: HistoryOptions
     private let reporter: HistoryReporter
-    private var opener: HistoryOpener
-    /// The open file; `nil` before opening, after closing and while the file is unusable.
-    private(set) var file: HistoryFile?
-    private var failures: FileFailures
+    private var current: CurrentFile
     private var requests: ConsumerRequests
     private var schedule: UpkeepSchedule
-    private var isClosed = false
-    /// True while another thread checks a damaged file.
-    private var isChecking = false
     private var maintenance = HistoryMaintenance()
 
     private init(_ options: HistoryOptions, log: Log) {
@@ -42,8 +36,7 @@ public actor ReadingHistory {
         let consumers = options.consumers.map(\.name)
         tail = JournalTail(consumers: consumers)
         requests = ConsumerRequests(consumers: consumers)
-        opener = HistoryOpener(options, tail, log, reporter)
-        failures = FileFailures(options)
+        current = CurrentFile(options, HistoryOpener(options, tail, log, reporter), reporter)
         schedule = UpkeepSchedule(reopeningDelay: options.pause)
     }
 
@@ -79,7 +72,7 @@ public actor ReadingHistory {
     /// Opens the file; a fault that may end later is not an error.
     private func start() throws(StoreFault) {
         do throws(StoreFault) {
-            try openFile()
+            didOpen(try current.open())
         } catch {
             guard error.isTransient else { throw error }
             recordFailure(error)
@@ -91,23 +84,14 @@ public actor ReadingHistory {
     ///
     /// - Throws: ``StoreFault`` if the pending state could not be written; the file is closed and consistent anyway.
     public func close() throws(StoreFault) {
-        isClosed = true
         reporter.finish()
         if requests.unstoredLeft > 0 { reporter.closed(withUnstored: requests.unstoredLeft) }
         requests.resume()
-        guard let file else { return }
-        self.file = nil
-        opener.close()
-        try file.close()
+        try current.close()
     }
 
-    private func opened() throws(StoreFault) -> HistoryFile {
-        if let file { return file }
-        guard !isClosed, let fault = failures.fault else {
-            throw StoreFault("\(options.path): the history is closed")
-        }
-        throw fault
-    }
+    /// The open file; `nil` before opening, after closing and while the file is unusable.
+    var file: HistoryFile? { current.file }
 
     private func publishHead(of file: HistoryFile) {
         if file.head > newest.state { newest.set(file.head) }
@@ -115,7 +99,7 @@ public actor ReadingHistory {
 
     /// Commits a change of the file, and schedules the upkeep after it.
     private func change(_ body: (HistoryFile) throws(StoreFault) -> Void) throws(StoreFault) {
-        let file = try opened()
+        let file = try current.opened()
         try body(file)
         didCommit(file)
     }
@@ -128,9 +112,9 @@ public actor ReadingHistory {
             }
             status.undelivered = undelivered
             status.unstored = requests.unstoredCount
-            status.fault = failures.fault
+            status.fault = current.fault
             status.clockDoubt = maintenance.clockDoubt
-            status.isNewAfterLoss = opener.isNewAfterLoss
+            status.isNewAfterLoss = current.isNewAfterLoss
         }
     }
 }
@@ -144,28 +128,25 @@ extension ReadingHistory: ReadingStore {
     /// handled according to ``HistoryOptions/whenFull``.
     public func append(_ batch: ReadingBatch) throws(StoreFault) {
         guard !batch.isEmpty else { return }
-        if let file, failures.skipsFile(at: .now) { return try deliverUnstored(batch, file) }
+        if let file = current.unwritableFile { return try deliverUnstored(batch, file) }
         do throws(StoreFault) {
-            let file = try opened()
-            try file.append(batch)
-            if !failures.isDamaged { recover() }
+            let file = try current.append(batch)
             newest.set(file.head)
             didCommit(file)
         } catch {
-            guard !isClosed else { throw error }
+            guard !current.isClosed else { throw error }
             recordFailure(error)
-            failures.postponeWriting(at: .now)
-            guard let file, failures.mayDeliverUnstored(at: .now) else { throw error }
+            guard let file = current.postponeWriting() else { throw error }
             try deliverUnstored(batch, file)
         }
     }
 
     public func replayMarks() throws(StoreFault) -> [String: UInt32] {
-        try opened().replayMarks()
+        try current.opened().replayMarks()
     }
 
     public func recordCursors() throws(StoreFault) -> [RecordCursor] {
-        try opened().recordCursors()
+        try current.opened().recordCursors()
     }
 
     public func record(_ events: [LifecycleEvent]) throws(StoreFault) {
@@ -186,12 +167,12 @@ extension ReadingHistory: ReadingStore {
     }
 
     public func heldDevices() throws(StoreFault) -> Set<String> {
-        try opened().heldDevices()
+        try current.opened().heldDevices()
     }
 
     /// The enrolled devices, by name.
     public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
-        try opened().enrolledDevices()
+        try current.opened().enrolledDevices()
     }
 
     /// Replaces the stored list of enrolled devices.
@@ -224,11 +205,11 @@ extension ReadingHistory {
                 throw StoreFault("the readings since '\(consumer)' was configured last are being searched", .busy)
             }
             do throws(StoreFault) {
-                return try requests.entries(after: seq, limit: limit, for: consumer, in: try opened())
+                return try requests.entries(after: seq, limit: limit, for: consumer, in: try current.opened())
             } catch {
                 let isBeingCorrected = error.kind == .busy && file?.clock.currentShift != nil
-                guard isBeingCorrected, !isClosed else {
-                    if !isClosed { recordFailure(error) }
+                guard isBeingCorrected, !current.isClosed else {
+                    if !current.isClosed { recordFailure(error) }
                     throw error
                 }
             }
@@ -237,24 +218,24 @@ extension ReadingHistory {
     }
 
     func acknowledged(by consumer: String) throws(StoreFault) -> Int64 {
-        requests.acknowledged(by: consumer, in: try opened())
+        requests.acknowledged(by: consumer, in: try current.opened())
     }
 
     /// Moves a cursor, which is saved with the next commit or after a short delay.
     ///
     /// A cursor that has passed many readings is committed at once, so that a crash repeats few of them.
     func acknowledge(through seq: Int64, by consumer: String) throws(StoreFault) {
-        let file = try opened()
+        let file = try current.opened()
         requests.acknowledge(through: seq, by: consumer, in: file)
         guard let journal = file.journal, journal.isSaveDue else { return }
         if journal.isSaveUrgent, !maintenance.hasFailed { saveCursor() } else { scheduleWork(.cursor) }
     }
 
-    func epoch() throws(StoreFault) -> JournalEpoch { try opened().epoch() }
+    func epoch() throws(StoreFault) -> JournalEpoch { try current.opened().epoch() }
 
     /// Moves a cursor back or forward; returns when the entries after it are complete.
     func rewind(to seq: Int64, for consumer: String) async throws(StoreFault) {
-        let file = try opened()
+        let file = try current.opened()
         try change { (file) throws(StoreFault) in try file.rewind(consumer, to: seq) }
         while file.isScanDue {
             await waitForUpkeep()
@@ -272,32 +253,26 @@ extension ReadingHistory {
 
 extension ReadingHistory {
     private func deliverUnstored(_ batch: ReadingBatch, _ file: HistoryFile) throws(StoreFault) {
-        let readings = try batch.numberedUnstored(by: file.sequence, path: options.path)
-        let isFirst = failures.recordUnstored(readings: readings.count, rejects: batch.rejects.count)
-        if isFirst { reporter.deliveringUnstored() }
-        requests.append(readings)
-        file.journal?.lost.addUnstored(through: file.sequence.last)
+        requests.append(try current.number(unstored: batch, by: file))
         tail.removeAll()
         newest.set(file.sequence.last)
         updateStatus()
         reportDropped()
     }
 
-    private func recover() {
-        if let unstored = failures.recover() { reporter.recovered(unstored) }
-    }
-
     /// Reports a fault once, and schedules a reopening if it may help.
     func recordFailure(_ fault: StoreFault) {
-        if failures.record(fault, at: .now) { reporter.failing(fault) }
-        if failures.isReopeningDue(isOpen: file != nil) { scheduleWork(.reopening) }
+        current.record(fault)
+        if current.isReopeningDue { scheduleWork(.reopening) }
         updateStatus()
     }
 
     private func reopen() {
-        guard let fault = failures.fault, !isClosed, !isChecking else { return }
-        guard failures.isDamaged, !failures.isReplacementDue else { return replaceFile(fault) }
-        checkFile()
+        switch current.recovery {
+        case .check: checkFile()
+        case .replace(let fault): replaceFile(fault)
+        case nil: break
+        }
     }
 
     /// Checks the damaged file on a thread of its own.
@@ -305,8 +280,8 @@ extension ReadingHistory {
     /// The check of a large file takes longer than the watchdog's limit, and this thread must stay responsive
     /// meanwhile.
     private func checkFile() {
-        abandonFile()
-        isChecking = true
+        current.startCheck()
+        requests.resume()
         updateStatus()
         let (path, check) = (options.path, options.check)
         let isStarted = NamedThread.start(name: "history check") { [weak self, loop] in
@@ -317,81 +292,41 @@ extension ReadingHistory {
     }
 
     private func didCheck(_ verdict: Result<Void, StoreFault>) {
-        isChecking = false
-        guard !isClosed else { return }
+        current.endCheck()
+        guard !current.isClosed else { return }
         switch verdict {
         case .success: replaceFile(nil)
         case .failure(let fault) where fault.kind == .damaged: replaceFile(fault)
-        case .failure(let fault):
-            recordFailure(fault)
-            scheduleWork(.reopening)
+        case .failure(let fault): recordFailure(fault)
         }
+    }
+
+    /// Opens the path again if another program has deleted, renamed or replaced the file in use.
+    func reopenIfReplaced() {
+        guard current.isReplaced else { return }
+        recordFailure(StoreFault("\(options.path): the file was deleted or replaced while it was in use", .disk))
+        current.abandonReplaced()
+        replaceFile(nil)
     }
 
     /// Opens the file again; a file with `damage` is moved aside before.
     private func replaceFile(_ damage: StoreFault?) {
         do throws(StoreFault) {
-            let isDamaged = failures.isDamaged
-            if isDamaged { abandonFile() }
-            if isDamaged, let damage { try moveAside(damage) }
-            let wasOpen = file != nil
-            try openFile()
-            if !wasOpen { recover() }
+            didOpen(try current.replace(damage))
         } catch {
+            requests.resume()
             recordFailure(error)
             scheduleWork(.reopening)
         }
-        updateStatus()
     }
 
-    /// Opens the path again if another program has deleted, renamed or replaced the file in use.
-    func reopenIfReplaced() {
-        guard file?.connection.isReplaced == true else { return }
-        recordFailure(StoreFault("\(options.path): the file was deleted or replaced while it was in use", .disk))
-        // A renamed file gets all commits.
-        file?.truncateWAL()
-        abandonFile()
-        opener.expectRemains()
-        replaceFile(nil)
-    }
-
-    /// Opens the file in place of the one before, if there was one; a damaged file is replaced by a new one.
-    private func openFile() throws(StoreFault) {
-        do throws(StoreFault) {
-            adopt(try opener.open())
-        } catch {
-            guard error.kind == .damaged else { throw error }
-            try moveAside(error)
-            adopt(try opener.open())
-        }
-    }
-
-    private func moveAside(_ fault: StoreFault) throws(StoreFault) {
-        try opener.moveAside(fault)
-        failures.didReplaceFile()
-    }
-
-    private func adopt(_ new: HistoryFile) {
-        let cursors = abandonFile()
-        new.journal?.acknowledge(cursors, through: new.head)
-        new.journal?.lost.addUnstored(through: requests.lastUnstored)
-        if !options.clock.isSynchronised() { reporter.openedUnsynchronised() }
-        file = new
-        tail.removeAll()
-        newest.set(max(new.head, newest.state))
-        updateStatus()
-        if new.journal?.isSaveDue == true { scheduleWork(.cursor) }
-    }
-
-    /// Releases the file without writing to it any more; returns the cursors.
-    @discardableResult
-    private func abandonFile() -> [String: Int64] {
-        guard let file else { return [:] }
-        file.connection.keepsWALOnClose(true)
-        maintenance.fileWasClosed(dropped: file.undelivered)
-        self.file = nil
+    private func didOpen(_ file: HistoryFile) {
+        file.journal?.lost.addUnstored(through: requests.lastUnstored)
         requests.resume()
-        return file.journal?.cursorsByName ?? [:]
+        tail.removeAll()
+        newest.set(max(file.head, newest.state))
+        updateStatus()
+        if file.journal?.isSaveDue == true { scheduleWork(.cursor) }
     }
 }
 
@@ -409,7 +344,7 @@ extension ReadingHistory {
 
     /// Starts retention passes at intervals.
     private func startPass() {
-        guard !isClosed else { return }
+        guard !current.isClosed else { return }
         loop.schedule(after: options.limits.passInterval) { [weak self] in
             self?.assumeIsolated { $0.startPass() }
         }
@@ -417,6 +352,8 @@ extension ReadingHistory {
         if let file {
             maintain { () throws(StoreFault) in try file.startPass() }
             maintenance.setClockDoubt(file.clock.doubt, reporter)
+            maintenance.setOutOfReach(file.connection.isOutOfReach, options.path, reporter)
+            maintenance.setWALPages(file.connection.walPages, reporter)
             updateStatus()
         }
         scheduleStep()
@@ -482,7 +419,7 @@ extension ReadingHistory {
 
     /// The number of readings dropped before they were delivered.
     private var undelivered: Int {
-        maintenance.dropped(byFile: file?.undelivered ?? 0, fromMemory: requests.droppedCount)
+        current.undelivered + requests.droppedCount
     }
 
     private func reportDropped() {

@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// The background work of a history that waits for its time, each kind once.
 struct UpkeepSchedule {
     enum Work: Int, CaseIterable {
@@ -30,7 +32,7 @@ struct UpkeepSchedule {
         self.reopeningDelay = reopeningDelay
     }
 
-    /// Counts a commit.
+    /// Counts one commit.
     mutating func didCommit() {
         commits += 1
     }
@@ -59,5 +61,63 @@ struct UpkeepSchedule {
         case .dropReport: Self.dropReportInterval
         case .reopening: reopeningDelay
         }
+    }
+}
+
+/// The outcome of background work, and the losses and doubts that it found.
+struct HistoryMaintenance {
+    /// The size of the WAL in pages of 4 KiB that only a long read transaction explains: 256 MiB.
+    static let largeWAL = 65_536
+
+    /// True if the last background work failed.
+    private(set) var hasFailed = false
+    /// The doubt about the clock that has been reported.
+    private(set) var clockDoubt: ClockDoubt?
+    /// True if the loss of the file's name has been reported.
+    private var isOutOfReach = false
+    /// True if a large WAL has been reported.
+    private var isWALReported = false
+    /// The number of dropped readings that have been reported.
+    private var reportedDrops = 0
+
+    /// Runs background work; reports its first failure, and no further one until it succeeds again.
+    ///
+    /// - Returns: The fault; `nil` if the work succeeded.
+    mutating func run(_ reporter: HistoryReporter, _ body: () throws(StoreFault) -> Void) -> StoreFault? {
+        do throws(StoreFault) {
+            try body()
+            hasFailed = false
+            return nil
+        } catch {
+            if !hasFailed { reporter.maintenanceFailed(error) }
+            hasFailed = true
+            return error
+        }
+    }
+
+    /// Reports a change of the doubt about the clock.
+    mutating func setClockDoubt(_ doubt: ClockDoubt?, _ reporter: HistoryReporter) {
+        let before = clockDoubt
+        clockDoubt = doubt
+        reporter.clock(doubt, before: before)
+    }
+
+    /// Reports once that the open file has lost its name and its folder.
+    mutating func setOutOfReach(_ isOut: Bool, _ path: String, _ reporter: HistoryReporter) {
+        if isOut, !isOutOfReach { reporter.outOfReach(path) }
+        isOutOfReach = isOut
+    }
+
+    /// Reports once that another program keeps the WAL from being copied and used again.
+    mutating func setWALPages(_ pages: Int, _ reporter: HistoryReporter) {
+        let isLarge = pages >= Self.largeWAL
+        if isLarge, !isWALReported { reporter.walIsLarge(bytes: Int64(pages) * 4096) }
+        isWALReported = isLarge || isWALReported && pages >= Self.largeWAL / 2
+    }
+
+    /// Returns the number of dropped readings that have not been reported; they count as reported then.
+    mutating func reportDrops(_ dropped: Int) -> Int {
+        defer { reportedDrops = dropped }
+        return dropped - reportedDrops
     }
 }

@@ -16,7 +16,7 @@ struct AdvertisingReports {
 
     /// The first reports of advertisements that are not complete, with their age.
     private var pending: [BluetoothAddress: (octets: [UInt8], number: Int)] = [:]
-    /// The senders of which the first part of the present advertisement was dropped.
+    /// The senders of which the first part of the current advertisement was dropped.
     private var headless: Set<BluetoothAddress> = []
     private var number = 0
 
@@ -100,6 +100,6 @@ struct AdvertisingReports {
         headless.insert(address)
     }
 
-    /// 127 means that the controller does not report it.
+    /// The strength that the controller reports; 127 means that it reports none.
     private static func strength(_ octet: UInt8) -> Int? { octet == 127 ? nil : Int(Int8(bitPattern: octet)) }
 }

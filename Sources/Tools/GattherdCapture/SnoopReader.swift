@@ -16,7 +16,7 @@ package struct SnoopReader {
     private enum Format: UInt64 {
         /// Packets without an octet for their type.
         case plain = 1001
-        /// Packets after an octet for their type.
+        /// The link type of packets that begin with an octet for their type.
         case uart = 1002
         /// Packets of the kernel's monitor channel.
         case monitor = 2001

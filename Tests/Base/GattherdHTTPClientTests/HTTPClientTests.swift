@@ -152,7 +152,7 @@ import Testing
         #expect(try await kind(of: [.send("\u{15}\u{3}\u{1}\0\u{2}\u{2}F"), .close]) == .notHTTP)
     }
 
-    @Test func `a server that does not answer costs the time limit`() async throws {
+    @Test func `a server that does not answer fails the request at the time limit`() async throws {
         #expect(try await kind(of: [.hang]) { $0.timeout = .milliseconds(50) } == .timeout)
         let drip = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
         #expect(try await kind(of: [.send(drip), .hang]) { $0.timeout = .milliseconds(50) } == .timeout)

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `certificates of others, for others or of yesterday are refused`() async throws {
+    @Test func `certificates of another authority, for another host or out of date are refused`() async throws {
         let authority = try await Authority()
         let (good, other) = (try await authority.identity(for: "DNS:localhost"), try await Authority("other"))
         let server = try await TLSServer(good, [])
@@ -47,7 +47,7 @@ import Testing
         #expect(await kind(to: server, HTTPTLSFiles(ca: authority.certificate)) == .tls)
     }
 
-    @Test func `a certificate of the named authority is accepted, and a client's is sent`() async throws {
+    @Test func `a certificate of the named authority is accepted, and the client certificate is sent`() async throws {
         let authority = try await Authority()
         let server = try await TLSServer(
             try await authority.identity(for: "DNS:localhost"),

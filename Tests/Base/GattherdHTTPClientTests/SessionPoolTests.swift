@@ -3,7 +3,7 @@ import Testing
 @testable import GattherdHTTPClient
 
 @Suite struct SessionPoolTests {
-    @Test func `requests without a thread take no place`() throws {
+    @Test func `requests that never got a thread leave their places free`() throws {
         let pool = SessionPool()
         for _ in 0..<3 * SessionPool.maximum { _ = try pool.dequeue() }
         let places = try (0..<SessionPool.maximum).map { _ in try pool.dequeue() }

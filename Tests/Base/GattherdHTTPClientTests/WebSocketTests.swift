@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `texts of all lengths go both ways`() async throws {
+    @Test func `texts of all lengths are sent and received`() async throws {
         let server = try WebSocketServer { text in text.map { [.text($0)] } ?? [.text("welcome")] }
         let echoes = try await connected(to: server) { socket in
             #expect(try socket.receive() == Array("welcome".utf8))
@@ -81,7 +81,7 @@ import Testing
         )
     }
 
-    @Test func `a response that is no handshake is an error`() async throws {
+    @Test func `a response that is not a handshake is an error`() async throws {
         let refusal = try WebSocketServer(handshake: { _ in "HTTP/1.1 404 Not Found\r\n\r\n" }) { _ in [] }
         let error = await #expect(throws: HTTPClientError.self) { try await connected(to: refusal) { _ in } }
         #expect(error?.kind == .notWebSocket)

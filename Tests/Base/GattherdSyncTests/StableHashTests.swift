@@ -7,7 +7,7 @@ import Testing
     ]
 
     @Test(arguments: vectors)
-    func `a hash is that of FNV-1a`(text: String, hash: UInt64) {
+    func `the hash is FNV-1a`(text: String, hash: UInt64) {
         #expect(StableHash.fnv1a(text.utf8) == hash)
     }
 }

@@ -28,7 +28,7 @@ import Testing
         #expect(pair.output == .init(first: 1, second: 3))
     }
 
-    @Test func `a pair has the earlier deadline, whose half alone gets the tick`() {
+    @Test func `the deadline of a pair is the earlier one, and only its half gets the tick`() {
         var pair = TransducerPair(Throttle<Int>(interval: .seconds(1)), Throttle<Int>(interval: .seconds(2)))
         for value in [1, 2] {
             _ = pair.handle(.first(.set(value)), at: .zero)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `a pair finishes with its second half`() {
+    @Test func `a pair is finished when both halves are`() {
         var pair = TransducerPair(Counter(), Counter())
         _ = pair.handle(.first(.stop), at: .zero)
         #expect(pair.handle(.first(.increment), at: .zero).isEmpty)

@@ -108,7 +108,7 @@ private struct Script: Transducer {
         #expect(await outputs.next() == nil)
     }
 
-    @Test func `an event of an effect is handled next`() async throws {
+    @Test func `an event sent by an effect is handled next`() async throws {
         try await withRunning { runner in
             try runner.send(.order(.send("done")))
             for await output in runner.outputs where output == ["done"] { break }
@@ -138,7 +138,7 @@ private struct Script: Transducer {
         }
     }
 
-    @Test func `the end cancels and awaits all tasks`() async throws {
+    @Test func `the end of the run cancels and awaits all tasks`() async throws {
         try await withRunning { runner in
             try runner.send(.order(.start("named", id: "a")))
             try runner.send(.order(.start("nameless", id: nil)))
@@ -187,7 +187,7 @@ private struct Script: Transducer {
         }
     }
 
-    @Test func `identifiers are equal if type and value are`() {
+    @Test func `identifiers are equal if their types and values are`() {
         #expect(EffectID("a") == "a")
         #expect(EffectID(1) == EffectID(1))
         #expect(EffectID(1) != EffectID("1"))

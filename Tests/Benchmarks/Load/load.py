@@ -4,7 +4,7 @@
 
 PROGRAMS is the folder of gattherd and gattherd-sim. PYTHON is an interpreter with the packages of peers/requirements.txt, PROGRAM
 the built peers/plain.c. Each part replaces its section of the page FILE.
-Nothing is asserted: only ratios mean something elsewhere.
+It asserts nothing: absolute figures hold for one machine, and only ratios can be compared with other machines.
 """
 import argparse
 import contextlib
@@ -227,7 +227,7 @@ class Bench:
         return [missing, *sizes]
 
     def growth(self) -> list[Table]:
-        """The cost of absent configured devices."""
+        """The cost of devices that are configured but out of range."""
         rows = {}
         for devices in (10, 100, 1000):
             say(f'gattherd: {devices} configured devices')

@@ -195,7 +195,7 @@ class Rig(contextlib.ExitStack):
     def received(self, until: float = math.inf) -> dict[str, list[tuple[float, int]]]:
         """The receive times and values of each device, without duplicates if the readings have numbers.
 
-        Under load more messages arrive while the file is read: what came after `until` is left out.
+        Under load more messages arrive while the file is read: those that came after `until` are left out.
         """
         messages, numbers = collections.defaultdict(list), set()
         with open(self.folder / 'received') as file:
@@ -227,8 +227,8 @@ class Rig(contextlib.ExitStack):
 def latencies(sent: list[tuple[float, int]], received: list[tuple[float, int]], since: float, until: float) -> list[float | None]:
     """The latency of each notification of the span; `None` if it never arrived. Both lists are in order.
 
-    A whole number of cycles of values that are lost shows only at the end: what was sent a second before the last one came
-    must be there as well.
+    Values repeat after `CYCLE` notifications. If exactly that many are lost, the next ones are taken for them, and values
+    are missing only at the end. Notifications up to a second before the last received one are therefore checked as well.
     """
     answers, place = [None] * len(sent), 0
     for moment, value in received:

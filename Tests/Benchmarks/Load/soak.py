@@ -2,9 +2,8 @@
 
     soak.py PROGRAMS [--minutes N] [--devices N] [--rate N] [--folder PATH]
 
-The first quarter is not counted: caches fill. Something grows when it is above its first mean by more than a tenth at the end of the
-line, and the line explains more than half of what the samples vary. It ends with 1 when resident memory, descriptors, what is in flight
-or the write-ahead log grow.
+The first quarter is not counted, because caches fill. A quantity grows if the line rises by more than a tenth from its start to its
+end and explains more than half of the variance. The exit code is 1 if a quantity grows that must not.
 """
 import argparse
 import json

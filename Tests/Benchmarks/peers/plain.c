@@ -1,4 +1,4 @@
-// What one would write in C: libdbus, libmosquitto and SQLite collect heart rates.
+// A plain collector in C: libdbus, libmosquitto and SQLite collect heart rates.
 //
 //     plain BROKER_PORT DATABASE NAME=ADDRESS…
 //

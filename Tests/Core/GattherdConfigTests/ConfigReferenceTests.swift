@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: reference.all.filter { $0.description?.standard != nil && $0.path != "gateway" })
-    func `every default is the default`(entry: ConfigReference.Entry) throws {
+    func `every documented default is that of the reader`(entry: ConfigReference.Entry) throws {
         let written = try parse(Self.document(entry, "\(entry.name): \(entry.description?.standard ?? "")"))
         #expect(written == (try parse(Self.document(entry, ""))), "\(entry.path)")
     }
@@ -72,7 +72,7 @@ import Testing
         #expect(Set(ConfigDescriptions.all.keys).subtracting(paths) == [])
     }
 
-    @Test func `the page is that of the documentation`() throws {
+    @Test func `the generated page equals the documentation of the configuration`() throws {
         let url = Checkout.root.appending(path: "docs/configuration.md")
         let written = String(decoding: try Data(contentsOf: url), as: UTF8.self)
         #expect(written == Self.reference.page, "run: gattherd config page > docs/configuration.md")

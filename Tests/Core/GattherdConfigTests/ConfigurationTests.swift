@@ -215,7 +215,7 @@ import Testing
     }
 
     @Test(arguments: [("/var/lib/g", "/var/lib/g/gattherd.db"), ("/a:/b", "/a/gattherd.db"), ("", "mine/gattherd.db")])
-    func `history lies in the state directory when there is one`(state: String, path: String) throws {
+    func `history is in the state directory if systemd gives one`(state: String, path: String) throws {
         let source = ConfigSource(name: "mine/gattherd.yaml", text: "gateway: x")
         #expect(try parse([source], ["STATE_DIRECTORY": state]).history.path.value == path)
     }
@@ -291,9 +291,15 @@ import Testing
         #expect(parsed.fleet.hasLeases && parsed.fleet.publisher == .all)
         #expect(parsed.devices.first?.gateways?.map(\.value) == ["attic", "cellar"])
         #expect(try !parse("").fleet.hasLeases)
+        let nowhere = text.replacing("[attic, cellar]", with: "[]")
+        #expect(
+            errors(in: nowhere).map(\.description.firstLine) == [
+                "gattherd.yaml:1:49: error: no gateway may own the device; name one, or leave 'gateways' out"
+            ]
+        )
     }
 
-    @Test func `a value that only moved is equal`() throws {
+    @Test func `a value is equal after a move to another line or form`() throws {
         let one = try parse("devices:\n  - {name: a, address: C0:FF:EE:00:00:01}\n")
         let other = try parse("\n\ndevices: [{address: C0:FF:EE:00:00:01, name: a}]\n")
         #expect(one == other)

@@ -28,11 +28,11 @@ import Testing
         ("devices: [{name: strap, area: Gym, address: X}]", "devices: [{name: strap, title: 'Anna''s', address: X}]"),
         ("# ä\ndevices: [{area: Gym, name: strap}]", "# ä\ndevices: [{name: strap, title: 'Anna''s'}]"),
     ])
-    func `keys are set and removed, and all else stays`(before: String, after: String) {
+    func `keys are set and removed, and everything else stays`(before: String, after: String) {
         #expect(edited(before, Self.title) == after)
     }
 
-    @Test func `other devices stay`() {
+    @Test func `other devices stay unchanged`() {
         let before = "devices:\n  - {name: dial, title: D}\n  - {name: strap, title: S}\n"
         let after = "devices:\n  - {name: dial, title: D}\n  - {name: strap, title: 'T'}\n"
         #expect(edited(before, [("title", "T")]) == after)

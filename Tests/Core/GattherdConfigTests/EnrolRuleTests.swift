@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(arguments: [(52, "", true), (53, "", false), (39, ", profiles: [heart-rate]", true)])
-    func `names that no address fits into are an error`(length: Int, more: String, isValid: Bool) throws {
+    func `a name pattern without room for an address is an error`(length: Int, more: String, isValid: Bool) throws {
         let start = String(repeating: "a", count: length)
         let template = more.isEmpty ? "\(start){address}" : "\(start)-{profile}-{address}"
         let text = "match: {service: 180d}, name: '\(template)'\(more)"

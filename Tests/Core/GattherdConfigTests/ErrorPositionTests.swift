@@ -162,6 +162,19 @@ import Testing
         )
     }
 
+    @Test func `a message does not show a secret, and a summary shows no line of the file`() throws {
+        let known = try #require(errors(in: "mqtt: {url: 'mqtt://a', password: hunter2}").first)
+        #expect(known.description.hasPrefix("gattherd.yaml:1:25: error: 'password' would keep a secret"))
+        #expect(!known.description.contains("hunter2"))
+        let all = ConfigErrors(errors(in: "mqtt: {url: 'mqtt://a', passwd: hunter2}\nzzz: 1"))
+        #expect(all.description.contains("hunter2"))
+        let starts = all.summary.split(separator: "\n").map { $0.prefix(19) }
+        #expect(starts == ["gattherd.yaml:1:25:", "gattherd.yaml:2:1: "])
+        #expect(!all.summary.contains("hunter2"))
+        let many = ConfigErrors(errors(in: (1...50).map { "x\($0): 1\n" }.joined()))
+        #expect(many.summary.hasSuffix("\nand 30 more mistakes"))
+    }
+
     @Test func `a long line is cut around the place of an error`() throws {
         let padding = String(repeating: " ", count: 500)
         for (before, after) in [(padding, padding), ("", padding), (padding, ""), ("", "")] {

@@ -25,7 +25,7 @@ import Testing
         #expect(errors(in: [example(all.joined(separator: "\n"))]).map(\.problem.kind) == ["conflict"])
     }
 
-    @Test func `the defaults of the example are the defaults`() throws {
+    @Test func `the defaults in the example are those of the reader`() throws {
         let all = try text().split(separator: "\n").map(uncommented).filter { !$0.hasPrefix("  tls:") }
         let shown = try parse([example(all.joined(separator: "\n"))])
         let plain = try parse([example("gateway: lab-1\nmqtt: {url: \"mqtt://localhost:1883\"}")])

@@ -28,7 +28,7 @@ import Testing
         )
     }
 
-    @Test func `names change; comments, order and layout stay`() throws {
+    @Test func `a migration changes key names, and keeps comments, order and layout`() throws {
         let text = """
             # mine
             journal: {limit: 1GiB}   # not too much
@@ -93,7 +93,7 @@ import Testing
         #expect(errors?.errors.first?.problem.kind == "syntax")
     }
 
-    @Test func `a difference has the changed lines and those around them`() {
+    @Test func `the printed difference has the changed lines with their context`() {
         let lines = (1...20).map { "line \($0)" }
         var changed = lines
         (changed[4], changed[18]) = ("LINE 5", "LINE 19")

@@ -56,7 +56,7 @@ import Testing
     ]
 
     @Test(arguments: rows)
-    func `the best adapter holds the link, or has room and the best score`(row: Row) throws {
+    func `the best adapter is that with the link, else one with room and the best score`(row: Row) throws {
         var one = AdapterCandidate(address: try #require(BluetoothAddress("00:00:00:00:00:01")))
         var other = AdapterCandidate(address: try #require(BluetoothAddress("00:00:00:00:00:02")))
         row.change(&one, &other)

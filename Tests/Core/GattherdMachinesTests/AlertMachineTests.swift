@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test mutating func `a value outside raises the alert after the holding time`() {
+    @Test mutating func `a value outside the limits raises the alert after the holding time`() {
         configure([Self.cold])
         #expect(value(-14.5, at: 10) == [])
         #expect(machine.deadline == .seconds(70))
@@ -47,7 +47,7 @@ import Testing
         #expect(machine.deadline == nil)
     }
 
-    @Test mutating func `a value inside before the end of the holding time restarts it`() {
+    @Test mutating func `a value inside the limits before the end of the holding time restarts it`() {
         configure([Self.cold])
         _ = value(-14, at: 10)
         _ = value(-20, at: 30)
@@ -57,7 +57,7 @@ import Testing
         #expect(tick(at: 100) == ["raised cold of freezer: temperature is -31 °C, below -30"])
     }
 
-    @Test mutating func `an alert is cleared by a value inside by more than the hysteresis`() {
+    @Test mutating func `an alert is cleared by a value inside the limits by more than the hysteresis`() {
         configure([Self.cold])
         _ = value(-14, at: 0)
         _ = tick(at: 60)
@@ -67,7 +67,7 @@ import Testing
         #expect(machine.deadline == nil)
     }
 
-    @Test mutating func `hysteresis does not prolong the time outside of a value that is inside again`() {
+    @Test mutating func `hysteresis does not prolong the time outside the limits once a value is inside again`() {
         configure([Self.cold])
         _ = value(-14.9, at: 0)
         #expect(machine.deadline == .seconds(60))
@@ -82,14 +82,14 @@ import Testing
         #expect(value(15, at: 6, Self.level) == ["cleared battery of freezer"])
     }
 
-    @Test mutating func `metrics of other names and units do not count`() {
+    @Test mutating func `an alert ignores metrics of other names and units`() {
         configure([Self.battery, Self.cold])
         #expect(value(1, at: 0, MetricDescriptor(name: "humidity", unit: "%")) == [])
         #expect(value(1, at: 0, MetricDescriptor(name: "battery", unit: "V")) == [])
         #expect(machine.deadline == nil)
     }
 
-    @Test mutating func `of several series all must be inside`() {
+    @Test mutating func `an alert of several series is cleared when all are inside`() {
         configure([Self.battery])
         _ = machine.handle(.value(5, Self.level, stream: "a", device: "freezer"), at: .zero)
         _ = machine.handle(.value(6, Self.level, stream: "b", device: "freezer"), at: .zero)
@@ -103,7 +103,7 @@ import Testing
         return words(machine.handle(.described(description), at: .seconds(1)))
     }
 
-    @Test mutating func `an alert is cleared when the streams outside have left the device`() {
+    @Test mutating func `an alert is cleared when the device has lost the streams outside the limits`() {
         configure([Self.battery, Self.silent])
         _ = machine.handle(.value(5, Self.level, stream: "a", device: "freezer"), at: .zero)
         _ = machine.handle(.value(6, Self.level, stream: "b", device: "freezer"), at: .zero)

@@ -4,7 +4,7 @@ import Testing
 @Suite struct CursorSavesTests {
     private var saves = CursorSaves(interval: .milliseconds(250), count: 100, pause: .seconds(1))
 
-    @Test mutating func `a cursor that moved little waits for the interval, and one that moved far does not`() {
+    @Test mutating func `a cursor that moved little is saved after the interval, and one that moved far at once`() {
         #expect(saves.start(1, at: .zero) == 1)
         saves.saved(1)
         #expect(saves.start(100, at: .milliseconds(249)) == nil)
@@ -32,7 +32,7 @@ import Testing
         #expect(!saves.hasFailed && saves.isSaved(1000))
     }
 
-    @Test mutating func `the last cursor waits for nothing, and is saved once`() {
+    @Test mutating func `the last cursor is saved at once, and once only`() {
         saves.loaded(5)
         #expect(saves.startLast(5) == nil)
         #expect(saves.startLast(nil) == nil)

@@ -44,7 +44,7 @@ import Testing
         #expect(!passes(reading(5)) && !passes(reading(5, stream: "other")))
     }
 
-    @Test func `values that subscribers may have lost do not end the shortest interval`() {
+    @Test func `a lost reading does not shorten the interval before the next one`() {
         var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
         (policy.isOnChange, policy.minimumInterval) = (true, .seconds(10))
         func reading(_ second: Int64) -> JournalReading {
@@ -88,7 +88,7 @@ import Testing
         #expect(passed == [true, false, true, true])
     }
 
-    @Test func `another signal strength alone is not a change, unless it has a deadband`() {
+    @Test func `a different signal strength alone is not a change, unless it has a deadband`() {
         let readings: [(Int64, [String: SampleValue])] = [
             (0, ["t": .real(1), "rssi": .integer(-60)]), (1, ["t": .real(1), "rssi": .integer(-90)]),
             (2, ["t": .real(2), "rssi": .integer(-60)]),
@@ -226,7 +226,7 @@ extension DeliveryFilter {
         #expect(filter.nextRelease == .milliseconds(800))
     }
 
-    @Test mutating func `a late reading from before the end of the interval waits for the next one`() {
+    @Test mutating func `a late reading with a time before the end of the interval waits for the next interval`() {
         _ = select([number(10, 1), number(13, 2)])
         #expect(filter.release(at: .seconds(1)) == [13])
         let late = select([number(19, 3)])
@@ -234,7 +234,7 @@ extension DeliveryFilter {
         #expect(filter.nextRelease == .seconds(1), "never longer than an interval")
     }
 
-    @Test mutating func `on change, a value that returned is not published`() {
+    @Test mutating func `on change, a value that returned to the published one is not published`() {
         policy.isOnChange = true
         let selection = select([number(10, 1), number(13, 2), number(16, 1)])
         #expect(selection.skipped == [13, 16] && selection.delayed.isEmpty)

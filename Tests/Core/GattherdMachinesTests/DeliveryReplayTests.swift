@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `a stop without an acknowledged farewell repeats no acknowledged reading`() {
+    @Test func `acknowledged readings are not repeated if a stop gets no acknowledgement of offline`() {
         var world = World.connected(committed: 3)
         world.passOn()
         world.step(.stop(drain: .zero))

@@ -42,7 +42,7 @@ import Testing
         #expect(world.sessions == [[]])
     }
 
-    @Test func `events before the first reading of a first session delay nothing`() {
+    @Test func `events before the first reading do not delay the first session`() {
         var world = World()
         world.step(.start)
         world.step(.headMoved(5))

@@ -25,7 +25,7 @@ import Testing
         #expect(gathered.numbers.count <= GatheredReadings.maximumStreams)
     }
 
-    @Test func `readings that return join their own group only`() {
+    @Test func `readings that are put back join their own group only`() {
         var gathered = GatheredReadings()
         let first = gathered.add(reading(1), due: .seconds(1))
         gathered.remove(reading(1), from: first)

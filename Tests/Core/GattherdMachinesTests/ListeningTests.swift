@@ -103,7 +103,7 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.seeking(false), at: .zero)) == [.stop(ticket: 2)])
     }
 
-    @Test func `silence is an adapter fault for listened devices, not during a search`() {
+    @Test func `silence is an adapter fault while sensors are listened to, not during a search`() {
         for (isSeeking, remedies) in [(true, 0), (false, 1)] {
             var machine = machine(listening: isSeeking ? [] : [adapter])
             _ = machine.handle(.seeking(isSeeking), at: .zero)

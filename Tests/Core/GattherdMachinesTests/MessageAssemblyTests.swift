@@ -71,7 +71,7 @@ struct MessageAssemblyTests {
         #expect(bench.messages.last == Self.message([5]))
     }
 
-    @Test func `the end of a message is not found in its beginning`() throws {
+    @Test func `the end pattern is not searched in the start pattern of a message`() throws {
         var bench = Bench(try Self.rule("7E", extent: .end([0x7E])))
         bench.receive([0x7E, 0x01])
         bench.receive([0xFC, 0x7E])
@@ -159,7 +159,7 @@ struct MessageAssemblyTests {
         #expect(bench.messages.isEmpty)
     }
 
-    @Test func `a rejected message without a beginning is skipped as a whole`() {
+    @Test func `a message without a start pattern is rejected and skipped as a whole`() {
         var bench = Bench(MessageRule(extent: .end([10])))
         bench.receive(Array(repeating: 1, count: 90) + [10, 4, 6, 10])
         bench.receive(Array(repeating: 1, count: 15) + [10])

@@ -104,6 +104,17 @@ struct RecordBench {
         return outcome
     }
 
+    /// Makes records, and connects with live records, refusals, cuts and kills.
+    mutating func connectWithFaults(cutBelow most: Int) {
+        disconnect()
+        make(1 + number(below: 12), every: Int64(20 + number(below: 300)))
+        makeLive(number(below: 3))
+        (liveRate, device.refusals) = (number(below: 3) * 10, number(below: 4))
+        connect(cutAfter: number(below: most))
+        makeLive(number(below: 3))
+        if number(below: 2) == 0 { kill() } else { connect(cutAfter: number(below: most)) }
+    }
+
     /// The gateway's clock, which the tracker follows.
     private var time: Timestamp {
         mutating get {
@@ -193,7 +204,9 @@ struct RecordBench {
         if rule.number != nil { received.number = record.number }
         switch rule.time {
         case .age: (received.age, received.interval) = ((now - record.time) / 1_000_000 * 1_000_000, 60_000_000)
-        case .clock: received.reading = device.reading(of: record) * 1_000_000
+        case .clock:
+            received.reading = device.reading(of: record) * 1_000_000
+            if rule.number == nil { received.digest = Int64(record.identity) }
         case .none: received.digest = Int64(record.identity)
         }
         if case .store(let stored, let doubt) = tracker.receive(received, at: time) {

@@ -114,7 +114,7 @@ struct RecordDownloadTests {
     @Test(
         arguments: [[], [6], [5, 0], [5, 0, 1], [6, 0, 1], [6, 1, 1, 1], [7, 0, 1, 1], [6, 0, 9, 1]] as [[UInt8]]
     )
-    func `other answers are ignored`(answer: [UInt8]) {
+    func `answers of another kind are ignored`(answer: [UInt8]) {
         var machine = machine()
         _ = machine.handle(.opened(facts()), at: .zero)
         _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
@@ -170,7 +170,7 @@ struct RecordDownloadTests {
         #expect(machine.handle(.progress(present(2)), at: .seconds(1)).isEmpty)
     }
 
-    @Test func `a device without an end of blocks is given up`() throws {
+    @Test func `a download of endless blocks is given up`() throws {
         var machine = machine(.blocks(try template("{index:u56le}"), first: 0, isRead: true))
         var steps = machine.handle(.opened(facts()), at: .zero)
         var payloads = 0
@@ -181,7 +181,7 @@ struct RecordDownloadTests {
                 at: .zero
             )
         }
-        #expect(steps == [.end, .finish(.failed("the device has no end of records"))])
+        #expect(steps == [.end, .finish(.failed("the device sends records without end"))])
         #expect(payloads == 200_000)
     }
 

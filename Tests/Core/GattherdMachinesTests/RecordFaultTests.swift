@@ -72,7 +72,7 @@ struct RecordFaultTests {
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func `cuts, kills, lost values, wraps and settings of the clock together lose none and store none twice`(
+    func `cuts, kills, lost values, wraps and clock settings lose no record and store none twice`(
         seed: UInt64
     ) {
         var trial = Trial(seed: seed, numberBits: seed.isMultiple(of: 4) ? 12 : 8)

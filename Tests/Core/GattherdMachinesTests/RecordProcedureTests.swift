@@ -17,7 +17,10 @@ struct RecordProcedureTests {
     ) throws -> RecordBench {
         var rule = RecordRule(doubt: 9)
         (rule.number, rule.time) = (0, .clock(.init(metric: 1, unit: .seconds(1))))
-        if kind == .agedBlocks { (rule.number, rule.time) = (nil, .age(.init(metric: 1, unit: .seconds(1)))) }
+        if kind == .agedBlocks {
+            (rule.number, rule.time) = (nil, .age(.init(metric: 1, unit: .seconds(1))))
+            rule.interval = .init(metric: 2, unit: .seconds(1))
+        }
         (rule.wrapBits, rule.isDense) = (bits, isDense)
         var bench = RecordBench(seed: seed, rule: rule)
         if let bits { (bench.device.numberBits, bench.device.capacity) = (Int64(bits), 3 << (bits - 3)) }
@@ -138,6 +141,53 @@ struct RecordProcedureTests {
         #expect(bench.notices.isEmpty)
         #expect(bench.stored.allSatisfy { $0.doubt == nil })
         #expect(bench.greatestError(bench.times) <= 2)
+    }
+
+    @Test(arguments: [true, false], seeds)
+    func `live records hide no stored ones if the device's clock cannot be read`(isDense: Bool, seed: UInt64) throws {
+        var bench = try Self.bench(.accessControlPoint, seed: seed, isDense: isDense)
+        bench.hasClock = false
+        for _ in 0..<20 { bench.connectWithFaults(cutBelow: 60) }
+        (bench.liveRate, bench.device.refusals) = (0, 0)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
+    @Test func `live records before a cut hide no stored ones if the device's clock cannot be read`() {
+        var rule = RecordBench().rule
+        rule.isDense = false
+        var tracker = RecordTracker(rule)
+        let (start, second) = (Int64(1_750_000_000_000_000), Int64(1_000_000))
+        func receive(_ number: Int64, made time: Int64, after delay: Int64) -> RecordTracker.Outcome {
+            tracker.receive(ReceivedRecord(number: number, reading: time), at: Timestamp(microseconds: start + delay))
+        }
+        func receiveStored(_ number: Int64, after delay: Int64) -> RecordTracker.Outcome {
+            receive(number, made: start - (100 - number) * 60 * second, after: delay)
+        }
+        tracker.begin(.all, at: Timestamp(microseconds: start))
+        for number in 0..<20 as Range<Int64> { _ = receiveStored(number, after: number) }
+        for live in 1...3 as ClosedRange<Int64> {
+            _ = receive(99 + live, made: start + live * second, after: live * second)
+        }
+        #expect(tracker.resumption == 19)
+        tracker.end()
+        tracker.begin(.from(19), at: Timestamp(microseconds: start + 9 * second))
+        let outcomes = (20..<100 as Range<Int64>).map { receiveStored($0, after: 10 * second) }
+        #expect(!outcomes.contains(.duplicate))
+    }
+
+    @Test func `a device that was reset, with a clock that starts anew and cannot be read, is downloaded again`() {
+        var bench = RecordBench()
+        bench.hasClock = false
+        bench.make(20)
+        #expect(bench.connect() == .complete)
+        bench.device.reset()
+        bench.device.clockError = -20 * 31_536_000_000_000
+        bench.make(5)
+        #expect(bench.connect() == .complete)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices == [.restarted])
     }
 
     @Test func `damaged times of a state are not believed`() {

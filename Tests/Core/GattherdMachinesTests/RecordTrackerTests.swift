@@ -10,7 +10,7 @@ struct RecordTrackerTests {
     }
 
     @Test(arguments: 0..<60)
-    func `a link cut at each record loses none and stores none twice`(cut: Int) {
+    func `a link that is cut at each record loses no record and stores none twice`(cut: Int) {
         var bench = RecordBench()
         bench.make(50)
         #expect(bench.connect(cutAfter: cut) == (cut > 51 ? .complete : nil))
@@ -23,7 +23,7 @@ struct RecordTrackerTests {
     }
 
     @Test(arguments: 1...300 as ClosedRange<UInt64>)
-    func `random cuts, kills and clock settings lose none, store none twice and keep the times`(seed: UInt64) {
+    func `random cuts, kills and clock settings lose no record, store none twice and keep the times`(seed: UInt64) {
         var bench = RecordBench(seed: seed)
         bench.device.clockError = Int64(bench.number(below: 100_000)) * 1_000_000
         var times: [Int: Int64] = [:]
@@ -156,7 +156,7 @@ struct RecordTrackerTests {
         #expect(bench.stored.contains { $0.doubt == "the device's clock was set" })
     }
 
-    @Test func `wild numbers and times are stored and bound nothing`() {
+    @Test func `absurd numbers and times leave the state small`() {
         var tracker = RecordTracker(RecordBench().rule)
         tracker.begin(.all, at: Timestamp(microseconds: 1_750_000_000_000_000))
         let numbers: [Int64] = [0, .max, .min, -1, 1 << 56, 7, 1 << 40, 3]
@@ -212,7 +212,7 @@ struct RecordTrackerTests {
         #expect(tracker.receive(record, at: now) == .store(now, doubt: "the record has no time"))
     }
 
-    @Test func `a setting of the device's clock stays one after a step of the gateway's clock`() {
+    @Test func `a setting of the device's clock still counts after a step of the gateway's clock`() {
         var clock = DeviceClock(earlier: [], [])
         let hour: Int64 = 3_600_000_000
         let first = Int64(1_750_000_000_000_000)

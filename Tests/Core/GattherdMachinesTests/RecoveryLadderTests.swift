@@ -118,7 +118,7 @@ import Testing
         #expect(ladder.deadline(idle, at: .seconds(31)) == .seconds(60))
     }
 
-    @Test func `an adapter is deaf after a long silence`() {
+    @Test func `an adapter counts as hearing nothing after a long silence`() {
         var ladder = RecoveryLadder()
         #expect(ladder.hearsNothing(at: .zero))
         ladder.heard(at: .zero)

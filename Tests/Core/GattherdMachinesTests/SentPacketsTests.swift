@@ -11,7 +11,7 @@ import Testing
         return packets
     }
 
-    @Test func `an answer removes its packet and all before it`() throws {
+    @Test func `an acknowledgement removes its packet and all earlier ones`() throws {
         var packets = Self.packets(1...5)
         packets.remove(through: try #require(packets.position(of: 3)))
         #expect(packets.unanswered.map(\.topic) == ["t4", "t5"])
@@ -61,7 +61,7 @@ import Testing
         #expect(!isProven)
     }
 
-    @Test mutating func `an acceptance is proof for all topics but its own`() {
+    @Test mutating func `an accepted topic proves that the broker accepts other topics, not that topic itself`() {
         proof.accepted("a")
         #expect(proof.isAccepting(without: "b") && !proof.isAccepting(without: "a"))
         proof.accepted("b")
@@ -70,7 +70,7 @@ import Testing
         #expect(!proof.isAccepting(without: "c"))
     }
 
-    @Test mutating func `a broker accepts nothing since the first refusal after an acceptance`() {
+    @Test mutating func `a broker counts as accepting nothing from the first refusal after an acceptance`() {
         _ = proof.refused("a", at: .seconds(1))
         var starts = [1, 5].map { proof.acceptsNothing(at: .seconds($0)) }
         proof.accepted("b")

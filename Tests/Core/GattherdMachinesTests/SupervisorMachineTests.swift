@@ -165,7 +165,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test func `an adapter that goes while bluetoothd is away is not powered on until it returns`() throws {
+    @Test func `an adapter unplugged while bluetoothd is away is not powered on until it is plugged in`() throws {
         var world = try SupervisorWorld(devices: 2, seed: 1)
         world.adapters[world.adapter]?.hearsNothing = true
         world.reportEverything()

@@ -205,6 +205,18 @@ extension TopicRefusals.Options {
         #expect(!isAdmitted)
     }
 
+    @Test func `a refusal counts for its topic although later packets were answered, or very many were sent`() {
+        var refusals = TopicRefusals()
+        refusals.sent("a", identifier: 1, .message)
+        refusals.sent("b", identifier: 2, .message)
+        #expect(refusals.acknowledged(2).isEmpty)
+        #expect(refusals.refused(1, on: "a", "not authorized", at: .zero) == .unproven)
+        refusals.sent("a", identifier: 3, .message)
+        for _ in 0..<1000 { refusals.sent("a/bare", identifier: 0, .message) }
+        #expect(refusals.refused(3, on: "a", "not authorized", at: .zero) == .unproven)
+        #expect(refusals.refused(4, "not authorized", at: .zero) == .ignored)
+    }
+
     @Test func `a topic that is refused now and then is not set aside`() {
         var refusals = TopicRefusals(.immediate)
         for _ in 0..<100 {
@@ -230,7 +242,7 @@ extension TopicRefusals.Options {
         for topic in ["a", "b"] { #expect(refuse(&refusals, topic, at: .seconds(61)) == .unproven) }
     }
 
-    @Test func `caution ends when all suspects are answered, or after a while`() {
+    @Test func `caution ends when all suspect packets are answered, or after a while`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
         refusals.sent("a", identifier: 1, .message)

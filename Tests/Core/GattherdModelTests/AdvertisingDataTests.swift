@@ -15,7 +15,7 @@ struct AdvertisingDataTests {
         #expect(data.problem == nil)
     }
 
-    @Test func `the complete name counts before the shortened one, and ends at a NUL`() {
+    @Test func `the complete name precedes the shortened one, and ends at a NUL`() {
         #expect(data("0408414243 07094142434400FF").name == "ABCD")
         #expect(data("0408414243").name == "ABC")
     }
@@ -40,13 +40,13 @@ struct AdvertisingDataTests {
         #expect(data.structures.allSatisfy { $0.type == 1 })
     }
 
-    @Test func `of several structures of one source the last counts`() {
+    @Test func `the last of several structures of one source is used`() {
         let data = data("04FF990401 04FF990402 04FF4C0003")
         #expect(data.frames.map(\.octets) == [[2], [3]])
         #expect(data.hasRepeatedSource)
     }
 
-    @Test func `structures without room for their identifier are no frames`() {
+    @Test func `structures too short for their identifier are not frames`() {
         #expect(data("02FF99 0216D2 0120").frames.isEmpty)
         #expect(data("0203D2").services.isEmpty)
     }

@@ -70,7 +70,7 @@ import Testing
         #expect(sizes.count == 3 && sizes.reduce(0, +) == 1000)
     }
 
-    @Test func `an instant beyond four MiB is cut off, and its omitted rows are counted`() throws {
+    @Test func `an instant with more than four MiB is cut off, and its omitted rows are counted`() throws {
         let page = page(texts: [2000, 1], bytes: 3000)
         #expect(page.objects.reduce(0) { $0 + $1.count } <= 4 << 20)
         #expect(page.omitted > 0 && page.objects.count + page.omitted == 2000)

@@ -65,7 +65,7 @@ import Testing
         #expect(error?.description == description)
     }
 
-    @Test func `a text beyond the bound is refused`() {
+    @Test func `a text longer than the limit is refused`() {
         let text = Array(#""abc""#.utf8)
         #expect(throws: Never.self) { try JSONReader.value(of: text, maximum: 5) }
         #expect(throws: JSONError.self) { try JSONReader.value(of: text, maximum: 4) }

@@ -76,7 +76,7 @@ import Testing
         #expect(json { $0.real(number) } == "null")
     }
 
-    @Test func `an emptied writer can be reused`() {
+    @Test func `a cleared writer can be reused`() {
         var writer = JSONWriter()
         writer.integer(1)
         writer.removeAll()

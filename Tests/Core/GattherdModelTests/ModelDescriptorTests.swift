@@ -16,7 +16,7 @@ import Testing
         serviceData: [0xFE95: [0x50, 0x30, 0xAA, 0x01]]
     )
 
-    @Test func `all stated traits must fit, and each adds to the weight`() throws {
+    @Test func `all stated traits must match, and each adds to the weight`() throws {
         let name = Self.model { $0.names = [NamePattern("Acme_*"), NamePattern("X")] }
         let data = Self.model { ($0.source, $0.beginning) = (.manufacturer(0x59), BytePattern("03")) }
         let service = Self.model { $0.service = 0xFFF0 }

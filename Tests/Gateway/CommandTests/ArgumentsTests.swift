@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(arguments: ["0", "-1", "31536001", "9223372036854775807", "9223372036854775808", "1.5", "x"])
-    func `seconds are a number from 1 to those of a year`(word: String) throws {
+    func `a time limit is 1 second to 1 year`(word: String) throws {
         let message = "--seconds is a number from 1 to 31536000"
         let commands: [(CommandSpec, [String])] = [
             (.scan, []), (.watch, ["C0:FF:EE:00:00:01", "2a37"]), (.capture, ["C0:FF:EE:00:00:01", "-"]),

@@ -40,7 +40,7 @@ import Testing
         #expect(try names == [backups[0], backups[2]])
     }
 
-    @Test func `drafts of killed processes are removed, not those of others at work`() throws {
+    @Test func `drafts of killed processes are removed, those of running ones stay`() throws {
         let (dead, busy) = ("gattherd-attic-000001-20261121T032005Z.tar.part", "gattherd-attic-000002-x.tar.part")
         try folder.write("", to: dead)
         let descriptor = unsafe open(try folder.write("", to: busy), O_RDONLY | O_CLOEXEC)

@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `every placeholder is completed or is text that only the user knows`() {
+    @Test func `every placeholder is completed or needs text of the user`() {
         let texts: Set = [
             "ADDRESS", "BIN", "CHARACTERISTIC", "CONTROL", "COUNT", "GATEWAY", "HEX", "N", "NAME", "NEW", "OLD",
             "SECONDS", "TEXT", "TIME", "UNIT", "URL", "UUID", "VALUE", "WORD",

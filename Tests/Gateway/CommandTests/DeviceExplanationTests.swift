@@ -81,7 +81,7 @@ import Testing
             Which gateway connects it
                 gateway east owns it, with epoch 7: east hears it with -61 dBm; the lease is free
                 east has the link
-                west cannot: no adapter has a free slot
+                west cannot own it: no adapter has a free slot
 
             What comes next
                 it is connected here if this gateway gets its lease
@@ -180,7 +180,7 @@ import Testing
         #expect(explanation.next == next)
     }
 
-    @Test func `a device that was never heard gets three pieces of advice`() {
+    @Test func `a device that was never received gets three pieces of advice`() {
         #expect(Self.explain(Self.status(.waiting)).advice.count == 3)
     }
 
@@ -214,7 +214,7 @@ import Testing
         let expected = [
             """
             'influx' does not deliver to http://i:8086: connection\nrefused; 1200 entries wait, the oldest for 1m00s, \
-            next try in 5s; mend the receiver, or the section 'influx' of the configuration; what waits is delivered then
+            next try in 5s; correct the receiver, or the section 'influx' of the configuration; waiting entries are delivered then
             """,
             """
             'influx' is behind in delivering to http://i:8086; 1200 entries wait, the oldest for 3m12s; it catches up if \

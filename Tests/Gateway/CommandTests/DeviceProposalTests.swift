@@ -32,7 +32,7 @@ import Testing
         #expect(device.bindKeyFile?.value == "/etc/it's: a #key")
     }
 
-    @Test func `a device that every matching profile serves names none`() {
+    @Test func `a device that every matching profile serves needs no list of profiles`() {
         let text = DeviceProposal(name: "strap", address: Self.address, profiles: []).text
         #expect(text == "devices:\n  - name: strap\n    address: A4:C1:38:11:22:33\n")
     }

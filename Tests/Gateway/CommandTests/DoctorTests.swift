@@ -248,7 +248,7 @@ import Testing
         #expect(output.components(separatedBy: "no devices").count == 2)
     }
 
-    @Test func `a configuration with an unusable file is not called good`() async throws {
+    @Test func `a configuration that names an unusable file is not reported as good`() async throws {
         let folder = try TemporaryFolder()
         let text = """
             bluetooth: {bus: "unix:path=\(folder.file("bus"))"}

@@ -26,7 +26,7 @@ struct ReplayDecoderTests {
         return CaptureValue(time: time, service: 0xFFE0, characteristic: 0xFFE1, source: .notify, octets: octets)
     }
 
-    @Test func `the end of a recording rejects an unfinished message, and decodes whole ones in it`() throws {
+    @Test func `an unfinished message at the end of a recording is rejected, and messages inside it decoded`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(Self.profile, to: "pump.yaml")
         var decoder = ReplayDecoder(try ProfileRegistry.load(paths: [path]).profiles)

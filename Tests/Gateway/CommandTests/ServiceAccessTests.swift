@@ -47,7 +47,7 @@ import Testing
         #expect(ServiceAccount(user: "me", id: 64_999, groups: [mine]).obstacle(to: .readAndWrite, path) != nil)
     }
 
-    @Test func `a folder of the path that may not be entered is the obstacle`() throws {
+    @Test func `the report names the folder of a path that may not be entered`() throws {
         let path = try file("ca.pem", 0o644, in: 0o700)
         let place = folder.file("in")
         #expect(Self.stranger.obstacle(to: .read, path) == .init(path: place, isFolder: true))
@@ -204,5 +204,10 @@ import Testing
         #expect(unit.writableFolders == ["/var/lib/gattherd", "/etc/gattherd/gattherd.d"])
         #expect(unit.hiddenFolders["/root"] == "ProtectHome=")
         #expect(unit.hiddenFolders["/tmp"] == "PrivateTmp=")
+    }
+
+    @Test func `the packaged unit lets a start read a large write-ahead log`() throws {
+        let text = try String(contentsOf: Checkout.root.appending(path: "config/gattherd.service"), encoding: .utf8)
+        #expect(text.split(separator: "\n").contains("TimeoutStartSec=10min"))
     }
 }

@@ -84,7 +84,7 @@ import Testing
             "restartDiscovery", "newSession", "powerCycle", "notKnownYet",
         ]
     )
-    func `every identifier has words for people`(name: String) {
+    func `every identifier has a text for people`(name: String) {
         for words in [
             DisplayWords.reason(name), DisplayWords.step(name), DisplayWords.symptom(name), DisplayWords.state(name),
         ] {

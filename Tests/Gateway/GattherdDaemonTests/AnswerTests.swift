@@ -136,7 +136,7 @@ import Testing
         #expect(calls(bench).filter { $0 == .subscribe }.count == 2)
     }
 
-    @Test func `a control whose link ends stops waiting for its response`() async throws {
+    @Test func `a control stops waiting for its response when the link ends`() async throws {
         var profile = profile()
         let rule = try Self.rule(timeout: .seconds(3600))
         profile.controls = [

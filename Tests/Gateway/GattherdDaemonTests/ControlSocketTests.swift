@@ -1,5 +1,6 @@
 import Dispatch
 import FoundationEssentials
+import GattherdBluetooth
 import GattherdLog
 import GattherdModel
 import GattherdSync
@@ -211,6 +212,24 @@ import Testing
         }
     }
 
+    @Test func `clients of the group leave places for root and the daemon's user`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let isOwner = LatestValue(false)
+        try await serve(at: path, isTrusted: { _ in isOwner.state }) {
+            let clients = try (0..<48).map { _ in try RawClient(path) }
+            for client in clients {
+                client.write("{\"status\":{}}\n")
+                #expect(client.readLine().contains("done"))
+            }
+            #expect(try RawClient(path).readLine().contains("serves 48 clients already"))
+            isOwner.set(true)
+            #expect(try ControlClient.ask(.reload, at: path) == .done("reload"))
+            let areOpen = clients.allSatisfy { $0.isOpen }
+            #expect(areOpen)
+        }
+    }
+
     @Test func `the reply to a disconnected client reaches no other client`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
@@ -289,6 +308,9 @@ import Testing
         }
         #expect(queued?.description.contains("the daemon does not answer") == true)
         #expect(queued?.isNobodyThere == false)
+        // Another daemon neither waits for it for ever nor takes its socket.
+        let other = #expect(throws: ControlSocketError.self) { try UnixSocket.listen(path) }
+        #expect(other?.description.contains("another daemon listens there") == true)
     }
 
     @Test func `a daemon that sends no reply is reported`() throws {
@@ -296,11 +318,66 @@ import Testing
         let path = folder.file("s")
         let listener = try UnixSocket.listen(path)
         defer { close(listener) }
-        let error = #expect(throws: ControlSocketError.self) {
-            try ControlClient.ask(.status, at: path, within: .milliseconds(1))
+        for call in [ControlCall.status, .reload] {
+            let error = #expect(throws: ControlSocketError.self) {
+                try ControlClient.ask(call, at: path, within: .milliseconds(1), probing: .milliseconds(1))
+            }
+            #expect(error?.description.contains("the daemon does not answer") == true)
         }
-        #expect(error?.description.contains("the daemon does not answer") == true)
-        #expect(ControlCall.status.replyLimit != nil && ControlCall.reload.replyLimit == nil)
+    }
+
+    @Test func `a watch of a daemon that hangs ends with the reason`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let listener = try UnixSocket.listen(path)
+        defer { close(listener) }
+        let call = ControlCall.watch(device: "strap", attribute: "a")
+        let limit = Duration.milliseconds(1)
+        var last: ControlReply?
+        for await reply in try ControlClient.replies(to: call, at: path, within: limit, probing: limit) { last = reply }
+        guard case .failed(let failure) = last else {
+            Issue.record("\(String(describing: last)) is no failure")
+            return
+        }
+        #expect(failure.error.kind == .serviceUnavailable)
+        #expect(failure.error.detail.contains("the daemon does not answer"))
+    }
+
+    @Test func `a slow request and a silent watch go on while the daemon answers others`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let probes = LatestValue(0)
+        let socket = try ControlSocket(path: path, log: .silent)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await socket.run { call, stream in await answerSlowly(call, stream, probes) } }
+            defer { group.cancelAll() }
+            for call in [ControlCall.reload, .watch(device: "strap", attribute: "a")] {
+                probes.set(0)
+                var replies: [ControlReply] = []
+                for await reply in try ControlClient.replies(to: call, at: path, within: .milliseconds(1)) {
+                    replies.append(reply)
+                    if replies.count == 2 { break }
+                }
+                #expect(replies == [.watching, .done("3 probes")])
+            }
+            let reply = try await ControlClient.reply(to: .status, at: path)
+            #expect(reply == .done("works"))
+        }
+    }
+
+    /// Answers probes at once, and other requests after the third probe.
+    private func answerSlowly(
+        _ call: ControlCall,
+        _ stream: ControlStream,
+        _ probes: LatestValue<Int>
+    ) async -> ControlReply {
+        if case .status = call {
+            probes.update { $0 += 1 }
+            return .done("works")
+        }
+        stream.send(.watching)
+        for await count in probes.watch() where count >= 3 { break }
+        return .done("3 probes")
     }
 
     /// Repeats a request until the server has noticed a closed connection.

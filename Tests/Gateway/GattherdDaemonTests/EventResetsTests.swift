@@ -39,7 +39,7 @@ import Testing
         resets.record(samples[...], of: binding, at: time(seconds), now: start + .seconds(seconds))
     }
 
-    @Test func `an event falls back after its time, once`() {
+    @Test func `an event falls back to its rest value after the holding time, once`() {
         var resets = EventResets()
         record(&resets, 0, (1, .boolean(true)), (2, .integer(5)))
         #expect(resets.next == start + .seconds(60))

@@ -245,7 +245,7 @@ final class FakeCentral: CentralBackend {
 
     func run() async {}
 
-    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {
+    func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
         record(.startDiscovery)
     }
 

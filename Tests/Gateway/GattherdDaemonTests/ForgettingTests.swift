@@ -35,7 +35,7 @@ import Testing
         return catalogue.stream(device: device, planned)
     }
 
-    @Test func `only the removed device's streams are removed`() {
+    @Test func `only the streams of the removed device are removed`() {
         let catalogue = StreamCatalogue()
         let (gone, other) = (stream(catalogue, of: "gone"), stream(catalogue, of: "other"))
         catalogue.echo(device: "gone", stream: "one").withLock { $0 = .integer(1) }

@@ -64,7 +64,7 @@ import Testing
         #expect(board.publishes("tag", at: at(15)))
     }
 
-    @Test func `after the clock is set back the present owner publishes`() {
+    @Test func `after the clock is set back the current owner publishes`() {
         let board = LeaseBoard()
         func at(_ seconds: Int) -> Timestamp { Self.time.advanced(by: .seconds(seconds)) }
         board.update(["tag": entry("east", isElsewhere: true)], problem: nil, at: at(3600))

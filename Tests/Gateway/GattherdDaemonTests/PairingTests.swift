@@ -10,8 +10,8 @@ import Testing
     private static let profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
     private static let refusal = BluetoothError(.authentication, "Authentication Failed")
 
-    private func bench(_ way: DevicePairing.Way = .onDemand, repairsBond: Bool = false) throws -> Bench {
-        try Bench([Self.profile], pairing: DevicePairing(way, repairsBond: repairsBond))
+    private func bench(_ method: DevicePairing.Method = .onDemand, repairsBond: Bool = false) throws -> Bench {
+        try Bench([Self.profile], pairing: DevicePairing(method, repairsBond: repairsBond))
     }
 
     private func pairings(_ bench: Bench) -> [PairingMethod] {
@@ -20,23 +20,23 @@ import Testing
 
     // MARK: - Time of pairing
 
-    @Test(arguments: [(DevicePairing.Way.justWorks, PairingMethod.justWorks), (.compare, .compare)])
+    @Test(arguments: [(DevicePairing.Method.justWorks, PairingMethod.justWorks), (.compare, .compare)])
     func `a device configured to pair does so before any request`(
-        way: DevicePairing.Way,
-        method: PairingMethod
+        configured: DevicePairing.Method,
+        expected: PairingMethod
     ) async throws {
-        let bench = try bench(way)
+        let bench = try bench(configured)
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
         }
-        let calls = bench.central.calls.state.filter { [.pair(method), .subscribe, .read].contains($0) }
-        #expect(calls == [.pair(method), .subscribe, .read])
+        let calls = bench.central.calls.state.filter { [.pair(expected), .subscribe, .read].contains($0) }
+        #expect(calls == [.pair(expected), .subscribe, .read])
     }
 
-    @Test(arguments: [DevicePairing.Way.never, .onDemand])
-    func `a device that needs no encryption is not paired`(way: DevicePairing.Way) async throws {
-        let bench = try bench(way)
+    @Test(arguments: [DevicePairing.Method.never, .onDemand])
+    func `a device that needs no encryption is not paired`(method: DevicePairing.Method) async throws {
+        let bench = try bench(method)
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .ready)
@@ -195,14 +195,14 @@ import Testing
         }
     }
 
-    @Test(arguments: [DevicePairing.Way.never, .passkey(file: "/nowhere")])
+    @Test(arguments: [DevicePairing.Method.never, .passkey(file: "/nowhere")])
     func `a device that may not pair, or lacks its passkey, is rejected when it starts pairing`(
-        way: DevicePairing.Way
+        method: DevicePairing.Method
     ) async throws {
-        let bench = try bench(way)
+        let bench = try bench(method)
         bench.central.state.withLock { $0.hangingReads = 1 }
         try await bench.run {
-            bench.powerOn(isPaired: way != .never)
+            bench.powerOn(isPaired: method != .never)
             await bench.central.wait(for: .read)
             let delegate = try #require(bench.central.state.withLock { $0.pairingDelegate })
             guard case .rejected = delegate.answer(.authorization, from: bench.id) else {

@@ -15,19 +15,19 @@ struct PeripheralTableTests {
 
     @Test func `links of other peripherals are counted once for each adapter`() {
         var table = PeripheralTable()
-        #expect(table.setStranger(id(7), isConnected: true) == 1)
-        #expect(table.setStranger(id(7), isConnected: true) == nil)
-        #expect(table.setStranger(id(8), isConnected: true) == 2)
-        #expect(table.setStranger(id(8, on: 2), isConnected: true) == 1)
-        #expect(table.setStranger(id(7), isConnected: false) == 1)
-        #expect(table.setStranger(id(9), isConnected: false) == nil)
+        #expect(table.setOtherLink(id(7), isConnected: true) == 1)
+        #expect(table.setOtherLink(id(7), isConnected: true) == nil)
+        #expect(table.setOtherLink(id(8), isConnected: true) == 2)
+        #expect(table.setOtherLink(id(8, on: 2), isConnected: true) == 1)
+        #expect(table.setOtherLink(id(7), isConnected: false) == 1)
+        #expect(table.setOtherLink(id(9), isConnected: false) == nil)
     }
 
     @Test func `an adapter that is gone has no links of other peripherals`() {
         var table = PeripheralTable()
-        #expect(table.setStranger(id(7), isConnected: true) == 1)
+        #expect(table.setOtherLink(id(7), isConnected: true) == 1)
         table.remove(adapter: adapter)
-        #expect(table.setStranger(id(8), isConnected: true) == 1)
+        #expect(table.setOtherLink(id(8), isConnected: true) == 1)
     }
 
     @Test func `advertisements are reported once a second for each adapter`() {

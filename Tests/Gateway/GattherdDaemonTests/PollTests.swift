@@ -41,7 +41,7 @@ import Testing
         #expect(await bench.store.readings.prefix(4).map(\.values) == [17, 18, 17, 18].map { [.integer($0)] })
     }
 
-    @Test func `a part of an answer is no answer`() async throws {
+    @Test func `a part of an answer does not count as the answer`() async throws {
         var profile = Self.profile(messages: MessageRule(extent: .fixed(2), timeout: .seconds(60)))
         let whole = CharacteristicDescriptor(
             uuid: 0xCCCC,

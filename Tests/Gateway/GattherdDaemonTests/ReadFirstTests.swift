@@ -7,7 +7,7 @@ import Testing
 
 /// Characteristics whose value decides how others are decoded, such as the resistance range of a fitness machine.
 @Suite(.timeLimit(.minutes(1))) struct ReadFirstTests {
-    @Test func `a value that other streams need is read before they can notify`() async throws {
+    @Test func `a value that other streams need is read before these are subscribed`() async throws {
         let bench = try Bench([ScaledProfile()])
         bench.central.state.withLock { $0.notifiedAtOnce = [2] }
         try await bench.run {

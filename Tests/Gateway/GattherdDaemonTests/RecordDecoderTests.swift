@@ -159,7 +159,7 @@ struct RecordDecoderTests {
         #expect(bench.records.removeMessage().map { _ in true } == nil)
     }
 
-    @Test func `the value that ends the records is not a record`() {
+    @Test func `the value that marks the end of the records is not a record`() {
         var bench = Bench(Self.rule(), end: BytePattern("FF FF"))
         bench.receive([255, 255])
         #expect(bench.batch.isEmpty)
@@ -183,7 +183,7 @@ struct RecordDecoderTests {
         }
     }
 
-    @Test func `a companion record has the time of the other record and is stored once`() {
+    @Test func `a companion record has the time of its record and is stored once`() {
         var main = Bench(Self.rule { $0.time = .clock(.init(metric: 1, unit: .seconds(1))) }, stream: "main")
         let other = Bench(Self.rule { $0.companion = "main" }, stream: "other")
         main.post(.begin(.all, .new))
@@ -193,6 +193,20 @@ struct RecordDecoderTests {
         main.receive([3, 1], by: other.values)
         #expect(main.numbers == [.integer(3), .integer(3)])
         #expect(main.batch.readings.map(\.time.microseconds) == [9_000_000, 9_000_000])
+    }
+
+    @Test(arguments: [(nil, 9_000_000), (.integer(60), 69_000_000), (.null, nil)] as [(SampleValue?, Int64?)])
+    func `a record without an offset has its time, and one with an unknown offset has none`(
+        offset: SampleValue?,
+        reading: Int64?
+    ) {
+        let rule = Self.rule {
+            ($0.time, $0.offset) = (.clock(.init(metric: 1, unit: .seconds(1))), .init(metric: 2, unit: .seconds(1)))
+        }
+        var samples = [Sample(metric: 0, value: .integer(1)), Sample(metric: 1, value: .integer(9))]
+        if let offset { samples.append(Sample(metric: 2, value: offset)) }
+        let octets: [UInt8] = [1]
+        #expect(RecordPayload(samples, rule, octets.span, at: Bench.now).record(0).reading == reading)
     }
 
     @Test func `without the stored cursors nothing is left out and nothing moves`() {

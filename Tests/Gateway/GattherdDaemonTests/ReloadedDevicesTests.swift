@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `a device put on hold during a move stays disconnected`() async throws {
+    @Test func `a device put on hold during a move to another adapter stays disconnected`() async throws {
         try await SimulatedSupervisor.run { world in
             let first = try #require(world.addresses["strap-1"])
             let second = try #require(world.addresses["strap-2"])

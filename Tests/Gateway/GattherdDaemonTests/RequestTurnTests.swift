@@ -40,7 +40,7 @@ import Testing
         #expect(log.withLock { $0 } == ["first begins", "first ends", "second begins", "second ends"])
     }
 
-    @Test func `a request that waited too long begins anyway, and leaves the turn to its owner`() async {
+    @Test func `a request that waited too long starts anyway, and the turn stays with its owner`() async {
         let turn = RequestTurn(limit: .milliseconds(1))
         let (end, finish) = AsyncStream.makeStream(of: Void.self)
         let first = request("first", in: turn, until: end)

@@ -104,7 +104,7 @@ struct SensorPresenceTests {
         #expect(record([(Self.first, [5])], at: 3605, &presence, sensor) == [[1, 5]])
     }
 
-    @Test func `an old part is left out even if the other one changes`() throws {
+    @Test func `an old part is left out of a reading even if the other part changes`() throws {
         let sensor = try Self.joined()
         var presence = SensorPresence()
         #expect(record([(Self.first, [5])], at: 0, &presence, sensor) == [])

@@ -236,7 +236,7 @@ import Testing
     }
 
     @Test
-    func `a hold stays when a reload changes the device while history cannot be read`() async throws {
+    func `a device stays on hold when a reload changes it while history cannot be read`() async throws {
         let profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         let bench = try Bench([profile])
         await bench.store.hold("strap")

@@ -391,7 +391,7 @@ struct Bench: Sendable {
     }
 
     @Test
-    func `a profile for any service gets what is left, and an opt-in one needs its name`() async throws {
+    func `a profile for any service gets the other characteristics, and an opt-in one needs its name`() async throws {
         var loose = OctetProfile("a-loose", service: 0xAAAA, characteristic: 0xBBBB)
         loose.services = []
         loose.characteristics += OctetProfile("left", service: 0xAAAA, characteristic: 0xCCCC).characteristics

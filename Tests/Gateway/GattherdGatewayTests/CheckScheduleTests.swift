@@ -5,7 +5,7 @@ import Testing
 @testable import GattherdGateway
 
 @Suite(.timeLimit(.minutes(1))) struct CheckScheduleTests {
-    @Test func `a shorter interval ends the present wait`() async throws {
+    @Test func `a shorter interval ends the current wait`() async throws {
         let schedule = CheckSchedule(.seconds(100_000))
         let checks = Locked(0)
         let task = Task { await schedule.run { checks.withLock { $0 += 1 } } }

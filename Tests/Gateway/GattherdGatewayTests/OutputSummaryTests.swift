@@ -50,7 +50,7 @@ struct OutputSummaryTests {
         try await history.append(batch)
     }
 
-    @Test func `the backlog of an output has no numbers that a crash has left out`() async throws {
+    @Test func `numbers that a crash has left out do not count as backlog of an output`() async throws {
         let crashed = try TemporaryFolder()
         let former = try await open(folder)
         try await append(3, to: former)
@@ -68,7 +68,7 @@ struct OutputSummaryTests {
         try await history.close()
     }
 
-    @Test func `an output has also skipped what history has skipped for it`() async throws {
+    @Test func `entries that history has skipped for an output count as skipped by it`() async throws {
         let history = try await open(folder, longest: 10)
         try await append(100, to: history)
         for await notice in history.notices {

@@ -23,7 +23,7 @@ import Testing
         #expect(kept == (100 - kept.count..<100).map { "\($0)" })
     }
 
-    @Test func `its texts have a bounded size, and long ones are cut`() {
+    @Test func `the texts of the recent log have a bounded size, and long ones are cut`() {
         let recent = RecentLog(capacity: 1000, byteLimit: 4000) { "now" }
         let long = String(repeating: "x", count: 100_000)
         for _ in 0..<50 { recent.append(LogEntry(level: .info, message: "m", fields: [LogField("text", long)])) }

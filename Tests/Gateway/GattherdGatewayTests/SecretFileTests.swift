@@ -18,6 +18,13 @@ import Testing
         #expect(file.unreadable("password") == nil)
     }
 
+    @Test func `a byte order mark is no part of a secret`() throws {
+        let file = SecretFile(path: try folder.write("\u{FEFF}hush\r\n", to: "secret"))
+        #expect(file.firstLine?.utf8.count == 4)
+        let empty = SecretFile(path: try folder.write("\u{FEFF}\r\n", to: "empty"))
+        #expect(empty.blank("password") != nil)
+    }
+
     @Test(arguments: ["", "\n", "\r\n", "\nhush\n"])
     func `a secret whose first line is empty gets a warning`(text: String) throws {
         for name in ["password", "token"] { try folder.write(text, to: name) }

@@ -34,14 +34,14 @@ public struct TestPeripherals: Sendable {
     private let adapter: String
     private let timing: String
 
-    /// Makes a peripherals.
+    /// Makes peripherals of one scenario.
     ///
     /// `adapter` has members of the adapter's entry, for example `slots: 3`.
     public init(_ entries: Entry..., adapter: String = "slots: 64") {
         self.init(entries, adapter: adapter)
     }
 
-    /// Makes a peripherals with members of the scenario's `timing`, which the real stack ignores.
+    /// Makes peripherals of one scenario with members of the scenario's `timing`, which the real stack ignores.
     public init(_ entries: [Entry], adapter: String = "slots: 64", timing: String = "") {
         self.entries = entries
         self.adapter = adapter

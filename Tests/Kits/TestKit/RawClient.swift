@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A TCP connection to a port of 127.0.0.1 that sends arbitrary text.

@@ -41,17 +41,17 @@ public final class ScriptedServer: Sendable {
     /// - Throws: ``Broker/NotListening`` without a free port.
     public init(greeting: String = "", _ script: @escaping Script) throws {
         let port = try Broker.freePort()
-        listener = try Self.listen(port)
+        listener = try ServerConnection.listen(port)
         self.port = port
         self.script = script
         _ = NamedThread(name: "scripted") { [listener, weak self] in
             var count = 0
-            while true {
-                let connection = acceptConnection(listener)
-                guard connection >= 0 else { break }
+            while let connection = ServerConnection.accept(listener) {
                 count += 1
                 _ = NamedThread(name: "scripted-conn") { [weak self, count] in
-                    ScriptedConnection(connection, count).serve(greeting) { self?.answer($0) ?? [.close] }
+                    var scripted = ScriptedConnection(connection, count)
+                    scripted.serve(greeting) { self?.answer($0) ?? [.close] }
+                    close(connection.descriptor)
                     self?.closed.update { $0 += 1 }
                 }
             }
@@ -76,70 +76,29 @@ public final class ScriptedServer: Sendable {
         received.withLock { $0.append(request) }
         return script(request)
     }
-
-    /// Listens on a port of loopback.
-    static func listen(_ port: Int) throws -> Int32 {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        _ = fcntl(listener, F_SETFD, FD_CLOEXEC)
-        var on: Int32 = 1
-        unsafe setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        let code = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                unsafe bind(listener, generic, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard code == 0, Glibc.listen(listener, 16) == 0 else { throw Broker.NotListening() }
-        return listener
-    }
 }
 
-/// Accepts a connection that blocks; negative if the listener is shut down.
-func acceptConnection(_ listener: Int32) -> Int32 {
-    let connection = Glibc.accept(listener, nil, nil)
-    if connection >= 0 { _ = fcntl(connection, F_SETFD, FD_CLOEXEC) }
-    return connection
-}
-
-/// One connection of a ``ScriptedServer``, on a thread of its own.
+/// One connection of a ``ScriptedServer``.
 private struct ScriptedConnection {
-    private let descriptor: Int32
+    private var connection: ServerConnection
     private let number: Int
-    private var received: [UInt8] = []
 
-    init(_ descriptor: Int32, _ number: Int) {
-        (self.descriptor, self.number) = (descriptor, number)
+    init(_ connection: ServerConnection, _ number: Int) {
+        (self.connection, self.number) = (connection, number)
     }
 
-    /// Reads requests and answers them until one side closes the connection.
-    consuming func serve(_ greeting: String, _ answer: (ScriptedServer.Request) -> [ScriptedServer.Step]) {
-        var connection = self
-        var isOpen = connection.send(greeting)
-        while isOpen, let request = connection.read() { isOpen = connection.perform(answer(request)) }
-        close(connection.descriptor)
+    /// Reads requests and answers them until the connection has ended or must be closed.
+    mutating func serve(_ greeting: String, _ answer: (ScriptedServer.Request) -> [ScriptedServer.Step]) {
+        var isOpen = send(greeting)
+        while isOpen, let request = read() { isOpen = perform(answer(request)) }
     }
 
     private mutating func read() -> ScriptedServer.Request? {
-        let blankLine = Array("\r\n\r\n".utf8)
-        while true {
-            if let end = (0..<max(0, received.count - 3)).first(where: { received[$0...].starts(with: blankLine) }) {
-                return read(after: end + 4)
-            }
-            guard receive() else { return nil }
-        }
-    }
-
-    private mutating func read(after headEnd: Int) -> ScriptedServer.Request? {
-        let head = String(decoding: received[..<headEnd], as: UTF8.self)
+        guard let head = connection.removeHead() else { return nil }
         let length =
             head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
             .flatMap { Int($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) } ?? 0
-        while received.count < headEnd + length { guard receive() else { return nil } }
-        let body = Array(received[headEnd..<(headEnd + length)])
-        received.removeFirst(headEnd + length)
+        guard let body = connection.removeFirst(length) else { return nil }
         return ScriptedServer.Request(head: head, body: body, connection: number)
     }
 
@@ -149,34 +108,15 @@ private struct ScriptedConnection {
             switch step {
             case .send(let text): guard send(text) else { return false }
             case .sendForever(let text): while send(text) {}
-            case .hang: while receive() {}
+            case .hang: while connection.receive() {}
             case .close: return false
             case .reset:
-                var setting = linger(l_onoff: 1, l_linger: 0)
-                unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &setting, socklen_t(MemoryLayout<linger>.size))
+                connection.resetOnClose()
                 return false
             }
         }
         return true
     }
 
-    private func send(_ text: String) -> Bool {
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes {
-                unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { return false }
-            rest = rest.dropFirst(count)
-        }
-        return true
-    }
-
-    private mutating func receive() -> Bool {
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        let count = unsafe recv(descriptor, &chunk, chunk.count, 0)
-        guard count > 0 else { return false }
-        received += chunk[..<count]
-        return true
-    }
+    private func send(_ text: String) -> Bool { connection.send(Array(text.utf8)) }
 }

@@ -33,15 +33,13 @@ public final class WebSocketServer: Sendable {
         _ script: @escaping Script
     ) throws {
         port = try Broker.freePort()
-        listener = try ScriptedServer.listen(port)
+        listener = try ServerConnection.listen(port)
         _ = NamedThread(name: "websocket") { [listener, opcodes] in
-            while true {
-                let descriptor = acceptConnection(listener)
-                guard descriptor >= 0 else { break }
+            while let connection = ServerConnection.accept(listener) {
                 _ = NamedThread(name: "websocket-conn") {
-                    var connection = WebSocketServerConnection(descriptor)
-                    connection.serve(handshake, script) { opcode in opcodes.withLock { $0.append(opcode) } }
-                    close(descriptor)
+                    var scripted = WebSocketServerConnection(connection)
+                    scripted.serve(handshake, script) { opcode in opcodes.withLock { $0.append(opcode) } }
+                    close(connection.descriptor)
                 }
             }
             close(listener)
@@ -75,13 +73,12 @@ public final class WebSocketServer: Sendable {
     }
 }
 
-/// One connection of a ``WebSocketServer``, on a thread of its own.
+/// One connection of a ``WebSocketServer``.
 private struct WebSocketServerConnection {
-    private let descriptor: Int32
-    private var received: [UInt8] = []
+    private var connection: ServerConnection
 
-    init(_ descriptor: Int32) {
-        self.descriptor = descriptor
+    init(_ connection: ServerConnection) {
+        self.connection = connection
     }
 
     mutating func serve(
@@ -89,67 +86,37 @@ private struct WebSocketServerConnection {
         _ script: WebSocketServer.Script,
         _ record: (UInt8) -> Void
     ) {
-        guard let head = head(), send(Array(handshake(head).utf8)), perform(script(nil)) else { return }
+        guard let head = connection.removeHead(), connection.send(Array(handshake(head).utf8)), perform(script(nil))
+        else { return }
         while let (opcode, payload) = frame() {
             record(opcode)
             if opcode == 1, !perform(script(String(decoding: payload, as: UTF8.self))) { return }
         }
     }
 
-    private mutating func head() -> String? {
-        while !String(decoding: received, as: UTF8.self).hasSuffix("\r\n\r\n") { guard receive() else { return nil } }
-        defer { received = [] }
-        return String(decoding: received, as: UTF8.self)
-    }
-
     /// Reads a frame of the client; `nil` at the end of the connection, or if the frame is not masked.
     private mutating func frame() -> (opcode: UInt8, payload: [UInt8])? {
-        guard let start = bytes(2), start[1] & 0x80 != 0 else { return nil }
+        guard let start = connection.removeFirst(2), start[1] & 0x80 != 0 else { return nil }
         var length = Int(start[1] & 0x7F)
         if length >= 126 {
-            guard let long = bytes(length == 126 ? 2 : 8) else { return nil }
+            guard let long = connection.removeFirst(length == 126 ? 2 : 8) else { return nil }
             length = long.reduce(0) { $0 << 8 | Int($1) }
         }
-        guard let mask = bytes(4), let payload = bytes(length) else { return nil }
+        guard let mask = connection.removeFirst(4), let payload = connection.removeFirst(length) else { return nil }
         return (start[0] & 0x0F, payload.enumerated().map { $1 ^ mask[$0 % 4] })
-    }
-
-    private mutating func bytes(_ count: Int) -> [UInt8]? {
-        while received.count < count { guard receive() else { return nil } }
-        defer { received.removeFirst(count) }
-        return Array(received.prefix(count))
     }
 
     /// Returns false if the connection must be closed.
     private func perform(_ steps: [WebSocketServer.Step]) -> Bool {
         for step in steps {
             switch step {
-            case .text(let text): guard send(WebSocketServer.frame(1, Array(text.utf8))) else { return false }
-            case .bytes(let bytes): guard send(bytes) else { return false }
-            case .bytesForever(let bytes): while send(bytes) {}
+            case .text(let text):
+                guard connection.send(WebSocketServer.frame(1, Array(text.utf8))) else { return false }
+            case .bytes(let bytes): guard connection.send(bytes) else { return false }
+            case .bytesForever(let bytes): while connection.send(bytes) {}
             case .close: return false
             }
         }
-        return true
-    }
-
-    private func send(_ bytes: [UInt8]) -> Bool {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes {
-                unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { return false }
-            rest = rest.dropFirst(count)
-        }
-        return true
-    }
-
-    private mutating func receive() -> Bool {
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        let count = unsafe recv(descriptor, &chunk, chunk.count, 0)
-        guard count > 0 else { return false }
-        received += chunk[..<count]
         return true
     }
 }

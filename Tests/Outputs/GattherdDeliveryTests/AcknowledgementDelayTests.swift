@@ -21,7 +21,7 @@ struct AcknowledgementDelayTests {
         #expect(longest == .microseconds(10_200))
     }
 
-    @Test func `a broker that answers in time gets less time again`() {
+    @Test func `a broker that answers in time again gets the first, shorter time`() {
         var delay = AcknowledgementDelay()
         let first = delay.window(ofWhich: 0)
         for _ in 0..<10 { delay.window(ofWhich: 10) }

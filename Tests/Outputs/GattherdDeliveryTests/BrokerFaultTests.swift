@@ -86,6 +86,27 @@ struct BrokerFaultTests {
         #expect(seen.aliases[1] != [0x23, 0, 1])
     }
 
+    @Test func `a topic is written in full until the broker has accepted a message with its alias`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            // Topic alias maximum 10.
+            client.accept(properties: [0x22, 0, 10])
+            while let packet = client.next() {
+                guard packet.isReading else { client.answer(packet); continue }
+                let isFirst = book.withLock { book in
+                    book.topics.append(packet.topic)
+                    return book.topics.count == 1
+                }
+                client.answer(packet, reason: isFirst ? 0x97 : 0)
+            }
+        }
+        let log = TestLog()
+        log.commit(3)
+        try await broker.delivery(log).running { await log.waitForCursor(3) }
+        let topic = "gattherd/lab/strap/heart_rate"
+        #expect(book.withLock { $0.topics } == [topic, topic, "", ""])
+    }
+
     static let refusals: [(UInt8, BrokerFault.Kind, String)] = [
         (0x86, .credentials, "bad user name or password"), (0x87, .credentials, "not authorized"),
         (0x84, .session, "version of MQTT"), (0x85, .session, "client id"), (0x88, .busy, "server unavailable"),

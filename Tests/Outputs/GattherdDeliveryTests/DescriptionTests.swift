@@ -117,7 +117,7 @@ struct DescriptionTests {
         }
     }
 
-    @Test func `without descriptions none is published, and those of earlier runs are cleared`() async throws {
+    @Test func `with descriptions turned off none is published, and those of earlier runs are cleared`() async throws {
         let fixture = try await DeliveryFixture.started()
         let first = delivery(fixture)
         first.describe(description)
@@ -131,7 +131,7 @@ struct DescriptionTests {
         }
     }
 
-    @Test func `without leases those of earlier runs are cleared`() async throws {
+    @Test func `without leases the lease topics of earlier runs are cleared`() async throws {
         let fixture = try await DeliveryFixture.started()
         let first = delivery(fixture) { $0.hasLeases = true }
         first.update(DeviceLease(device: "strap", state: "owner", owner: "lab", epoch: 7))

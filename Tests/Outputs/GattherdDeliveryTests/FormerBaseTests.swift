@@ -60,7 +60,7 @@ import Testing
         #expect(!states().contains { if case .clear = $0 { true } else { false } })
     }
 
-    @Test mutating func `another gateway that starts during the removal withdraws what waits`() {
+    @Test mutating func `another gateway that starts during the removal cancels the waiting removals`() {
         _ = answerAll()
         startClearing()
         _ = answerAll()

@@ -17,7 +17,7 @@ import Testing
         #expect(MQTTReason(returnCode: code).refusal().kind == kind)
     }
 
-    @Test func `a PUBACK maps to the verdict on its reading`() {
+    @Test func `the reason of a PUBACK decides what happens to its reading`() {
         #expect(MQTTReason(rawValue: 0).verdict == .accepted)
         #expect(MQTTReason(rawValue: 0x10).verdict == .noSubscribers)
         #expect(MQTTReason(rawValue: 0x97).verdict == .busy("quota exceeded"))

@@ -67,7 +67,7 @@ import Testing
         #expect(Self.status { $0.pause = pause }.problem == words)
     }
 
-    @Test func `a good session has no problem`() {
+    @Test func `a connected session that delivers has no problem`() {
         #expect(Self.status { $0.lastError = nil }.problem == nil)
     }
 }

@@ -138,7 +138,7 @@ struct SessionTests {
     }
 
     @Test(arguments: [DeliverySettings.Version.v5, .v311])
-    func `online returns after somebody has overwritten it`(version: DeliverySettings.Version) async throws {
+    func `online is published again after a client has overwritten it`(version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery(version)
         try await delivery.running {

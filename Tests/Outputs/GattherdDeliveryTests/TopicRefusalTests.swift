@@ -227,6 +227,21 @@ struct TopicRefusalTests {
         #expect(book.withLock { $0.topics.count { $0.hasSuffix("/heart_rate") } } == 10)
     }
 
+    @Test func `a broker that refuses every message by name in another order loses no reading`() async throws {
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            client.readings(1).forEach { client.answer($0) }
+            for packet in client.readings(9).reversed() { client.answer(packet, reason: 0x87) }
+            client.serve()
+        }
+        let fixture = DeliveryFixture(try Broker())
+        for _ in 0..<5 { for device in ["strap", "lamp"] { fixture.log.commit(1, device: device) } }
+        let delivery = broker.delivery(fixture)
+        await delivery.running { await fixture.log.waitForCursor(10) }
+        #expect(delivery.counters.refused.value == 0)
+        #expect(delivery.counters.connects.value == 1)
+    }
+
     /// 0x80 gives no reason; 0x97 is "quota exceeded".
     @Test(arguments: [0x80, 0x97] as [UInt8])
     func `one topic that stays busy is set aside, and the others continue`(reason: UInt8) async throws {

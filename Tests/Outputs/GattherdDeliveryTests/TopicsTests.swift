@@ -12,6 +12,7 @@ import Testing
         ("gattherd/lab/bridge/request/set", .bridge(verb: "set")),
         ("gattherd/lab/lamp/number/result", nil), ("gattherd/lab/lamp/set", nil),
         ("gattherd/other/lamp/number/set", nil),
+        ("gattherd/lab/lamp/\u{301}number/set", .set(device: "lamp", control: "\u{301}number")),
         ("gattherd/lab/a/b/c/set", nil), ("gattherd/lab", nil), ("", nil), ("///", nil),
     ]
 
@@ -48,9 +49,22 @@ import Testing
         let bad = [
             "acme/site/lab-1/lamp/number/set", "acme/site/lab-2/lamp/number/set", "acme/x", "gattherd/lab/lamp/x",
             "acme/site/lab-1/bridge/response/set", "homeassistant/status", "$SYS/x", "a/+", "",
+            "acme/\u{301}site", "gattherd/\u{301}lab", "homeassistant/\u{301}status", "$\u{301}SYS/x",
+            "a" + String(repeating: "/\u{301}", count: 20),
         ]
         for topic in good { #expect(topics.isAnswerable(topic, homePrefix: "homeassistant"), "\(topic)") }
         for topic in bad { #expect(!topics.isAnswerable(topic, homePrefix: "homeassistant"), "\(topic)") }
+    }
+
+    @Test func `a message without an answer has an alias only if the broker knows it`() {
+        var aliases = TopicAliases()
+        aliases.maximum = 1
+        #expect(aliases.number(of: "a", isAcknowledged: false) == nil)
+        #expect(aliases.number(of: "a", isAcknowledged: true)?.isKnown == false)
+        #expect(aliases.number(of: "a", isAcknowledged: false) == nil)
+        aliases.accepted("a")
+        #expect(aliases.number(of: "a", isAcknowledged: false)?.isKnown == true)
+        #expect(aliases.number(of: "b", isAcknowledged: true) == nil)
     }
 
     @Test func `no payload of a request traps the reader`() {

@@ -201,6 +201,31 @@ import Testing
         }
     }
 
+    @Test func `a client that leaves cancels what it reads, and not what it changes`() async throws {
+        let asked = Counter("asked", "")
+        let gate = LatestValue(false)
+        let ended = Locked<[String]>([])
+        let answer: Handler = { request in
+            asked.add()
+            for await isOpen in gate.watch() where isOpen { break }
+            ended.withLock { $0.append("\(request.path) \(Task.isCancelled)") }
+            return HTTPResponse(200, type: "text/plain", [])
+        }
+        try await serve(HTTPLimits(), answer) { _, port in
+            for (number, method) in ["POST /change", "GET /first", "GET /second"].enumerated() {
+                let client = try RawClient(port)
+                client.send("\(method) HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+                while asked.value == number { sched_yield() }
+                client.end()
+                while ended.withLock({ $0.count }) < number { sched_yield() }
+            }
+            #expect(ended.withLock { $0 } == ["/first true", "/second true"])
+            gate.set(true)
+            while ended.withLock({ $0.count }) < 3 { sched_yield() }
+            #expect(ended.withLock { $0.last } == "/change false")
+        }
+    }
+
     @Test func `the server stops while requests are open`() async throws {
         let asked = Counter("asked", "")
         let answer: Handler = { _ in

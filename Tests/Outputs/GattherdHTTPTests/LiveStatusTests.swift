@@ -16,7 +16,7 @@ import Testing
         ]
         live.observe(LiveFixtures.batch(stream, samples))
         live.observe(LiveFixtures.batch(stream, [Sample(metric: 1, value: .boolean(true))]))
-        #expect(values(live.picture.streams) == [[.integer(72), .boolean(true), .real(0.9)]])
+        #expect(values(live.snapshot.streams) == [[.integer(72), .boolean(true), .real(0.9)]])
     }
 
     @Test func `changes are reported once, with the newest state`() {
@@ -27,47 +27,47 @@ import Testing
         live.update(LiveFixtures.link("strap", .ready))
         live.describe(LiveFixtures.description)
         live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "daemon", [:]))
-        let changes = live.drainChanges(wantsPicture: false).changes
+        let changes = live.drainChanges(wantsSnapshot: false).changes
         #expect(values(changes.streams) == [[.integer(73), nil, nil]])
         #expect(changes.links == [LiveFixtures.link("strap", .ready)])
         #expect(changes.devices == ["strap"])
         #expect(changes.events.map(\.kind) == ["daemon"])
-        let (later, picture) = live.drainChanges(wantsPicture: true)
+        let (later, snapshot) = live.drainChanges(wantsSnapshot: true)
         #expect(later.streams.isEmpty && later.links.isEmpty && later.devices.isEmpty && later.events.isEmpty)
-        #expect(picture?.streams.count == 1 && picture?.links.count == 1 && picture?.events.count == 1)
+        #expect(snapshot?.streams.count == 1 && snapshot?.links.count == 1 && snapshot?.events.count == 1)
     }
 
     @Test func `an equal description is not a change`() {
         live.describe(LiveFixtures.description)
-        _ = live.drainChanges(wantsPicture: false)
+        _ = live.drainChanges(wantsSnapshot: false)
         live.describe(LiveFixtures.description)
-        #expect(live.drainChanges(wantsPicture: false).changes.devices.isEmpty)
+        #expect(live.drainChanges(wantsSnapshot: false).changes.devices.isEmpty)
     }
 
     @Test func `a stream that a device no longer has is removed`() {
         let samples = [Sample(metric: 0, value: .integer(72))]
         for device in ["strap", "other"] { live.observe(LiveFixtures.batch(LiveFixtures.stream(device), samples)) }
         live.describe(LiveFixtures.description)
-        #expect(live.picture.streams.count == 2)
+        #expect(live.snapshot.streams.count == 2)
         var description = LiveFixtures.description
         description.streams = []
         live.describe(description)
-        #expect(live.picture.streams.map(\.stream.device) == ["other"])
+        #expect(live.snapshot.streams.map(\.stream.device) == ["other"])
     }
 
     @Test func `a stream of a newly selected profile replaces the old one`() {
         live.observe(LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(72))]))
         let other = LiveFixtures.stream(metrics: [MetricDescriptor(name: "other")])
         live.observe(LiveFixtures.batch(other, [Sample(metric: 0, value: .null)]))
-        #expect(live.picture.streams.map { $0.stream.metrics.map(\.name) } == [["other"]])
+        #expect(live.snapshot.streams.map { $0.stream.metrics.map(\.name) } == [["other"]])
     }
 
     @Test func `the last two hundred events are kept`() {
         for number in 0..<1000 {
             live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "k\(number)", [:]))
         }
-        #expect(live.picture.events.map(\.kind) == (800..<1000).map { "k\($0)" })
-        #expect(live.drainChanges(wantsPicture: false).changes.events.count == 200)
+        #expect(live.snapshot.events.map(\.kind) == (800..<1000).map { "k\($0)" })
+        #expect(live.drainChanges(wantsSnapshot: false).changes.events.count == 200)
     }
 
     @Test func `links that become ready and that fail are counted`() {
@@ -84,9 +84,9 @@ import Testing
         live.update(LiveFixtures.link("strap", .ready))
         live.describe(LiveFixtures.description)
         live.remove(device: "strap")
-        let picture = live.picture
-        #expect(picture.streams.isEmpty && picture.links.isEmpty && picture.descriptions.isEmpty)
-        #expect(live.drainChanges(wantsPicture: false).changes.links.isEmpty)
+        let snapshot = live.snapshot
+        #expect(snapshot.streams.isEmpty && snapshot.links.isEmpty && snapshot.descriptions.isEmpty)
+        #expect(live.drainChanges(wantsSnapshot: false).changes.links.isEmpty)
     }
 
     private struct BrokenStore: ReadingStore {
@@ -103,6 +103,6 @@ import Testing
         let store = LiveStore(BrokenStore(), live: live)
         let batch = LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(72))])
         await #expect(throws: StoreFault.self) { try await store.append(batch) }
-        #expect(live.picture.streams.isEmpty)
+        #expect(live.snapshot.streams.isEmpty)
     }
 }

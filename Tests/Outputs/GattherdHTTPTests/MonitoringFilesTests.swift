@@ -78,12 +78,12 @@ import Testing
                 eval_time: 20m
                 exp_alerts: [{exp_labels: {instance: g, device: away, state: ready, severity: warning}, exp_annotations: {
                   summary: away of g has not been ready for 15 minutes,
-                  description: "It is out of reach, off, or its battery is empty; held devices are not told. See: gattherd status"}}]
+                  description: "It is out of reach, off, or its battery is empty; held devices raise no alert. See: gattherd status"}}]
               - alertname: GattherdNoAdapter
                 eval_time: 5m
                 exp_alerts: [{exp_labels: {instance: g, severity: critical}, exp_annotations: {
                   summary: g has no Bluetooth adapter that is on,
-                  description: "Nobody can be connected. On the host: gattherd status, bluetoothctl list, rfkill"}}]
+                  description: "No device can be connected. On the host: gattherd status, bluetoothctl list, rfkill"}}]
               - alertname: GattherdOutputDown
                 eval_time: 10m
                 exp_alerts: [{exp_labels: {instance: g, output: influx, severity: warning}, exp_annotations: {
@@ -106,7 +106,7 @@ import Testing
     func `alerts fire for their faults, and not for devices that were disconnected on request`() async throws {
         let folder = try TemporaryFolder()
         let lost =
-            "5 in 15 minutes were dropped, not stored or given up undelivered; see its events of the kind history"
+            "5 in 15 minutes were dropped, not stored or deleted before delivery; see its events of the kind history"
         let story = Self.story.replacing("RULES", with: Self.rules).replacing("LOST", with: lost)
         let (code, output) = try await ask("test", "rules", folder.write(story, to: "story.yaml"))
         #expect(code == 0, "\(output)")

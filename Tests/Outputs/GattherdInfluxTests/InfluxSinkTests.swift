@@ -145,7 +145,7 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `answers become faults`() async throws {
+    @Test func `each answer of the server becomes its fault`() async throws {
         let head = "Content-Type: application/json\r\nX-Influxdb-Version: 1.8\r\n"
         for (answer, kind) in [
             ("400 Bad Request", OutputFault.Kind.refused), ("404 Not Found", .misconfigured),

@@ -129,7 +129,7 @@ struct PointWriterTests {
         }
     }
 
-    @Test func `special characters in every place survive`() throws {
+    @Test func `special characters in names, tags and values are read back unchanged`() throws {
         for special in [",", " ", "=", "\"", "'", "#", ",= ", "é", "🚲", "\\"] {
             let name = "#\(special)a\(special)b\(special)"
             let kept = name.replacing("\\", with: "/").replacing("\"", with: "'")

@@ -61,7 +61,7 @@ struct WriteJudgeTests {
 
     private struct PointsWereLost: Error {}
 
-    @Test func `a refusal counts only if it comes from a database`() throws {
+    @Test func `an answer of 400 refuses points only if a database sent it`() throws {
         let html = "<html><h1>400 Bad Request</h1></html>"
         #expect(fault(try judge(400, html, headers: [:]))?.kind == .misconfigured)
         // Go's server for TLS says this to a plain request.
@@ -82,7 +82,7 @@ struct WriteJudgeTests {
         #expect(self.fault(try judge(status, body.replacing("17", with: "some")))?.kind == .refused)
     }
 
-    @Test func `the server's words are for people`() throws {
+    @Test func `the error text of the server is shown to people`() throws {
         let first = try #require(fault(try judge(400, #"{"error":"partial write: field type conflict dropped=1"}"#)))
         #expect(first.detail == "http://db.lan:8086 answers 400: partial write: field type conflict dropped=1")
         #expect(fault(try judge(500, #"{"code":"x","message":"bad\nday"}"#))?.detail.hasSuffix("500: bad day") == true)

@@ -21,6 +21,15 @@ import Testing
         #expect(try tail.isUnfinishedLine(at: 4))
     }
 
+    @Test func `zeros of a power cut may begin anywhere in a line`() throws {
+        for length in 0...9 {
+            let text = "{\"type\":\"".prefix(length) + String(repeating: "\0", count: 20)
+            #expect(try tail("one\n" + text).isUnfinishedLine(at: 4))
+        }
+        #expect(try !tail("one\nab" + String(repeating: "\0", count: 20)).isUnfinishedLine(at: 4))
+        #expect(try !tail("one\n{\"\0ype\":\"").isUnfinishedLine(at: 4))
+    }
+
     @Test func `a disk that fails is not taken for an unfinished line`() {
         let tail = tail("{\"type\":\"reading\"}\n", failing: true)
         #expect(throws: Self.fault) { try tail.end() }

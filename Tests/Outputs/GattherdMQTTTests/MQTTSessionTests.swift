@@ -53,6 +53,15 @@ struct MQTTSessionTests {
         #expect(try receive(&session, [1, 2, 3]).isEmpty)
     }
 
+    @Test func `a violation in MQTT 3.1.1 sends no DISCONNECT, which would discard the will`() throws {
+        var session = try Self.session(.v311)
+        #expect(throws: MQTTViolation.self) { _ = try receive(&session, [0xE0, 0]) }
+        #expect(session.outbound.isEmpty)
+        session = try Self.session(.v311)
+        session.disconnect()
+        #expect(Array(session.outbound.unsent) == [0xE0, 0])
+    }
+
     @Test func `a refused session ends, and nothing can be sent in it`() throws {
         var session = try MQTTSession(MQTTOptions(.v5, clientID: "c"))
         #expect(

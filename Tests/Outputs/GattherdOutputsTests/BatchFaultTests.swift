@@ -49,6 +49,13 @@ import Testing
         #expect(try #require(world.machine.output.nextTry) - world.now == .seconds(expected))
     }
 
+    @Test func `a fault that may end by itself is tried again within its limit`() throws {
+        var world = World.started(committed: 1000)
+        world.fault = OutputFault(.misconfigured, "another one writes", retryWithin: .seconds(3))
+        world.answerAll()
+        #expect(try #require(world.machine.output.nextTry) - world.now <= .seconds(3))
+    }
+
     @Test func `a failure and a recovery are reported once`() {
         var world = World.started(committed: 1000)
         world.fault = Self.down
@@ -94,7 +101,7 @@ import Testing
         #expect(world.now < .seconds(60))
     }
 
-    @Test func `many refused entries cost about one call each`() {
+    @Test func `many refused entries need about one call each`() {
         var world = World.started(committed: 3000)
         world.refused = Set((1...3000).filter { $0.isMultiple(of: 3) })
         world.runUntilIdle(limit: .seconds(86_400))
@@ -114,7 +121,7 @@ import Testing
         #expect(world.reports.filter { $0.word.hasPrefix("lost") }.count == 15)
     }
 
-    @Test func `a receiver that refuses everything costs one entry for each pause`() {
+    @Test func `a receiver that refuses everything loses one entry per pause`() {
         var world = World.started(committed: 3000)
         world.refused = Set(1...3000)
         world.runUntilIdle(limit: .seconds(3600))
@@ -164,7 +171,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 5, 10] as [Int64])
-    func `a slow receiver makes progress over connections that end early`(life: Int64) {
+    func `a slow receiver makes progress although its connections end early`(life: Int64) {
         var world = World.started(committed: 3000)
         (world.pace, world.connectionLife) = (.milliseconds(50), .seconds(life))
         world.runUntilIdle(limit: .seconds(3600))

@@ -125,7 +125,7 @@ import Testing
         #expect(world.calls.isEmpty && world.machine.output.backlog == 0)
     }
 
-    @Test func `a gap costs a receiver without a cursor nothing`() {
+    @Test func `a receiver without a cursor is not called for a gap`() {
         var world = World.started(committed: 30)
         world.deleted = 12
         world.runUntilIdle()

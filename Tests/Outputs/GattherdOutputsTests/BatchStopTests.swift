@@ -43,7 +43,7 @@ import Testing
         #expect(world.isFinished && world.isClosed)
     }
 
-    @Test func `a hanging sink delays a stop by the drain and the limit of the end`() {
+    @Test func `a hanging sink delays a stop at most by the drain time and the closing limit`() {
         var world = World.started(committed: 1000)
         while world.calls.isEmpty { world.answerOne() }
         world.requests = []

@@ -33,7 +33,7 @@ struct BatchTestWorld {
     var losesAnswer = false
     /// The cursor of a receiver that keeps it.
     var receiverCursor: Int64 = 0
-    /// The number of questions for it.
+    /// The number of times that the receiver was asked for its cursor.
     var cursorLoads = 0
     /// The cursors to which the journal went.
     var rewinds: [Int64] = []

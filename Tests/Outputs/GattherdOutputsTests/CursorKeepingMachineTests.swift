@@ -181,7 +181,7 @@ struct CursorKeepingMachineTests {
         #expect(world.machine.output.skipped == 0 && world.received.count == 7)
     }
 
-    @Test func `a receiver that refuses everything loses one entry for each pause`() {
+    @Test func `a receiver that refuses everything loses one entry per pause`() {
         var world = world(committed: 50) { $0.maximumRefusals = 3 }
         world.refused = Set(1...50)
         start(&world)

@@ -75,7 +75,7 @@ final class Centre: Sendable {
 }
 
 extension PostgresSink {
-    /// Writes entries as the frame does: after the centre's cursor, again after each fault.
+    /// Writes entries as the framework does: after the centre's cursor, again after each fault.
     ///
     /// - Returns: The faults.
     @discardableResult

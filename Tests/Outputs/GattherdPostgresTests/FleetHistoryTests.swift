@@ -141,6 +141,22 @@ struct FleetHistoryTests {
         #expect(extent.contains(Entries.time) && extent.contains(since))
     }
 
+    @Test(arguments: [Duration.seconds(3600), .seconds(60), .seconds(7)])
+    func `numbers of any size have summaries`(step: Duration) async throws {
+        let centre = try await Centre()
+        let values = [Double.greatestFiniteMagnitude, .greatestFiniteMagnitude, .leastNonzeroMagnitude, 0]
+        let times = [0, 0, 7200, 7200].map { Entries.time.advanced(by: .seconds($0)) }
+        let entries = zip(values, times).enumerated().map { index, entry in
+            Entries.reading(Int64(index) + 1, at: entry.1, (0, .real(entry.0)))
+        }
+        try await centre.sink(of: "attic").deliver(entries)
+        let buckets = try await Self.buckets(Self.history(centre), step)
+        #expect(buckets.map(\.n) == [2, 2])
+        #expect(buckets.map(\.max) == [.greatestFiniteMagnitude, .leastNonzeroMagnitude])
+        // The sums are limited, so that no sum of sums overflows.
+        #expect(buckets.map { $0.mean >= 5e297 } == [true, false])
+    }
+
     @Test func `a centre that cannot be read is a failure, and the next query works`() async throws {
         let centre = try await Centre()
         try await centre.sink(of: "attic").deliver(Entries.numbered(1...10))

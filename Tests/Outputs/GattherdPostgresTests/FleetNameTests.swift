@@ -27,7 +27,7 @@ struct FleetNameTests {
         try await age(centre, by: "1 minute")
         #expect(try await older.deliver(Entries.numbered(1...10)).isEmpty)
         let fault = await #expect(throws: OutputFault.self) { try await younger.cursor(in: .other) }
-        #expect(fault?.kind == .misconfigured)
+        #expect(fault?.kind == .misconfigured && fault?.retryWithin == .seconds(30))
         #expect(fault?.detail.contains("another gateway with the name \"attic\" is connected, since ") == true)
         #expect(try await centre.value("SELECT problem FROM gattherd.gateways") == "several gateways have this name")
         #expect(try await older.deliver(Entries.numbered(1...20)).isEmpty)
@@ -145,6 +145,37 @@ struct FleetNameTests {
         _ = try await centre.rows("CREATE ROLE upstairs LOGIN")
         _ = try await centre.rows("UPDATE gattherd.gateway SET role = 'upstairs'")
         #expect(try await centre.fleet.rename(gateway: "attic", to: "loft") == "upstairs")
+    }
+
+    @Test func `a gateway gets no role that has the rights of an administrator`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.rows(
+            "CREATE ROLE gattherd_admin LOGIN CREATEROLE; CREATE ROLE gattherd_keeper LOGIN; "
+                + "ALTER TABLE gattherd.gap OWNER TO gattherd_keeper"
+        )
+        for name in ["admin", "keeper"] {
+            let failure = await #expect(throws: FleetDatabase.Failure.self) {
+                try await centre.fleet.add(gateway: name)
+            }
+            #expect(failure?.description.contains("give the gateway another name") == true)
+        }
+        let isKept = "SELECT rolcreaterole FROM pg_roles WHERE rolname = 'gattherd_admin'"
+        #expect(try await centre.value(isKept) == "t")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.gateway") == "0")
+    }
+
+    @Test func `an owner of the database that is no superuser gives new passwords`() async throws {
+        let server = try await PostgresServer()
+        try await server.start()
+        try await server.rows("CREATE ROLE keeper LOGIN CREATEROLE PASSWORD 'secret'")
+        try await server.rows("CREATE DATABASE \(Centre.database) OWNER keeper")
+        let url = try Centre.url(server.port, user: "keeper")
+        let fleet = FleetDatabase(PostgresClient(url) { "secret" }, url: url)
+        _ = try await fleet.install(isNew: true)
+        let (old, new) = (try await fleet.add(gateway: "attic"), try await fleet.add(gateway: "attic"))
+        #expect(old.role == new.role && old.password != new.password)
+        let centre = try Centre(server: server)
+        #expect(try await centre.sink(of: "attic", new).cursor(in: .test) == 0)
     }
 
     @Test func `a gateway gets no name that another one has`() async throws {

@@ -11,7 +11,7 @@ final class HostileServer: Sendable {
         case endlessRow
         /// The end of the statement, but not that the server is ready for the next one.
         case unfinished
-        /// Nothing, not even to the first message.
+        /// Sends nothing, not even an answer to the first message.
         case silent
     }
 
@@ -80,7 +80,7 @@ final class HostileServer: Sendable {
         }
     }
 
-    /// A text without a table.
+    /// The description of a column of texts that belongs to no table.
     private static let description: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 255, 255, 255, 255, 255, 255, 0, 0]
 
     private static func message(_ type: Character, _ body: [UInt8] = []) -> [UInt8] {

@@ -1,3 +1,4 @@
+import GattherdOutputs
 import TestKit
 import Testing
 
@@ -7,6 +8,18 @@ import Testing
 struct PostgresClientTests {
     private static func client(_ server: HostileServer) throws -> PostgresClient {
         PostgresClient(try PostgresURL("postgresql://127.0.0.1:\(server.port)/fleet"), user: "attic")
+    }
+
+    @Test(arguments: [
+        "FATAL: sorry, too many clients already", "FATAL: too many connections for role \"gattherd_attic\"",
+        "FATAL: remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        "FATAL: no more connections allowed (max_client_conn)",
+    ])
+    func `a server without free connections is reported as such`(words: String) throws {
+        let url = try PostgresURL("postgresql://127.0.0.1/fleet")
+        let fault = OutputFault(PostgresError(.connection, words), at: url)
+        #expect(fault.kind == .unavailable)
+        #expect(fault.detail.contains("lacks space, memory or connections"))
     }
 
     @Test(arguments: [HostileServer.Answer.endlessRows, .endlessRow])

@@ -52,16 +52,28 @@ struct PostgresFaultTests {
         try await Self.expectAll(centre, 5000)
     }
 
-    @Test func `a backend that is ended between statements loses nothing`() async throws {
+    @Test func `a backend that is ended between statements is replaced without a fault`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
         _ = try await centre.rows(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'gattherd_attic'"
         )
-        let faults = try await sink.deliver(Entries.numbered(1...20))
-        #expect(faults.allSatisfy { $0.kind == .unavailable })
+        #expect(try await sink.deliver(Entries.numbered(1...20)).isEmpty)
         try await Self.expectAll(centre, 20)
+    }
+
+    @Test func `a connection that takes longer than a call is used by the next one`() async throws {
+        let centre = try await Centre()
+        let credentials = try await centre.fleet.add(gateway: "attic")
+        let silent = try HostileServer(.silent)
+        let hosts = "127.0.0.1:\(silent.port),127.0.0.1:\(centre.server.port)"
+        let url = try PostgresURL("postgresql://\(hosts)/\(Centre.database)?connect_timeout=2")
+        let client = PostgresClient(url, user: credentials.role) { credentials.password }
+        await #expect(throws: PostgresError.self) { try await client.run("SELECT 1", within: .milliseconds(500)) }
+        try await eventually {
+            (try? await client.run("SELECT 1", within: .milliseconds(500))) == [["1"]]
+        }
     }
 
     @Test func `each state of the centre is a fault with its remedy`() async throws {

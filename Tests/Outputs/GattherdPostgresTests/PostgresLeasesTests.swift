@@ -202,7 +202,7 @@ struct PostgresLeasesTests {
         #expect(try await centre.rows("SELECT standing, rssi FROM gattherd.bids") == [["gone", "NULL"]])
     }
 
-    @Test func `a standby that lacks the last claim gives no epoch again`() async throws {
+    @Test func `a standby server that lacks the last claim never repeats a lease epoch`() async throws {
         let centre = try await Centre()
         let (west, east) = (try await side(centre, "west"), try await side(centre, "east"))
         try await east.exchange()

@@ -194,7 +194,7 @@ struct PostgresSinkTests {
             try await sink.write([Entries.reading(1, (0, .integer(1)), of: stream)], after: 0, through: 1)
         }
         #expect(error?.kind == .refused)
-        // The frame then writes a batch without entries, which moves the cursor.
+        // The framework then writes a batch without entries, which moves the cursor.
         try await sink.write([], after: 0, through: 1)
         try await sink.write([Entries.reading(2, (0, .integer(1)))], after: 1, through: 2)
         #expect(try await centre.value("SELECT seq FROM gattherd.history") == "2")

@@ -97,7 +97,7 @@ import Testing
         await end
     }
 
-    @Test func `only texts give way in a birth`() {
+    @Test func `in a birth that is too large only texts become null`() {
         let metrics = [
             SparkplugMetric(name: "a", value: .long(1)), SparkplugMetric(name: "b", value: .string("x")),
         ]
@@ -198,7 +198,7 @@ import Testing
         #expect(subscriber.messages.allSatisfy { !$0.isRetained })
     }
 
-    @Test func `a killed output is an NDEATH of the broker`() async throws {
+    @Test func `the broker publishes NDEATH for a killed output`() async throws {
         let broker = try Broker()
         try await broker.start()
         let journal = MemoryJournal()

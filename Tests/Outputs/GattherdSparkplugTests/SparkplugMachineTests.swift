@@ -266,7 +266,7 @@ import Testing
         #expect(bench.types == ["DDATA", "NBIRTH", "DBIRTH"])
     }
 
-    @Test func `a lost link is a death after its last values`() {
+    @Test func `a lost link publishes a DDEATH after the last values`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)
         bench.forgetMessages()
@@ -277,7 +277,7 @@ import Testing
         #expect(bench.messages("DDATA").first?.payload.metrics.first?.isHistorical == false)
     }
 
-    @Test func `a link that returns at once is a death and a birth`() {
+    @Test func `a link that returns at once publishes a DDEATH and a DBIRTH`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)
         bench.forgetMessages()

@@ -280,7 +280,7 @@ struct AdvertisementTests {
             ("contract: 1\nprofile: x\nadvertisement: []", "3:1: 'advertisement' needs at least one element"),
             (
                 text("service_data: 181a", "tests: [{hex: \"0101\", key: \"00\", expect: {x: 1, n: 1}}]"),
-                "7:27: 'key' has no meaning for what this is"
+                "7:27: 'key' has no meaning here, although a test may have it"
             ),
         ]
     )

@@ -79,9 +79,9 @@ struct DeclarativeErrorTests {
                 "9:53: '9' is invalid; expected an integer from 1 to 8"
             ),
             ("{metric: x, type: u8, base: 0}", "9:37: '0' is invalid; expected a number above 0, such as 1.1"),
-            ("{metric: x, type: sfloat, base: 2}", "9:35: 'base' has no meaning for what this is"),
-            ("{metric: x, type: u8, over: x}", "9:31: 'over' has no meaning for what this is"),
-            ("{metric: x, type: u8, still: 3}", "9:31: 'still' has no meaning for what this is"),
+            ("{metric: x, type: sfloat, base: 2}", "9:35: 'base' has no meaning here, although a field may have it"),
+            ("{metric: x, type: u8, over: x}", "9:31: 'over' has no meaning here, although a field may have it"),
+            ("{metric: x, type: u8, still: 3}", "9:31: 'still' has no meaning here, although a field may have it"),
             ("{metric: x, increase: n}", "9:21: no earlier field is called 'n'; none has a name"),
             ("{metric: x, increase: octets}", "9:21: no earlier field is called 'octets'"),
             ("{metric: x, mean: n}", "9:21: no earlier metric is called 'n'; there is none"),
@@ -89,9 +89,9 @@ struct DeclarativeErrorTests {
                 "{metric: x, from: octets, signed: true}",
                 "9:35: only some bits of a field can be signed, such as f[11:0]"
             ),
-            ("{metric: x, from: octets, repeat: 2}", "9:35: 'repeat' has no meaning for what takes no bytes"),
+            ("{metric: x, from: octets, repeat: 2}", "9:35: 'repeat' is for fields that take bytes"),
             ("{flags: f, type: u8, is: 256}", "9:34: '256' is invalid; expected an integer from 0 to 255"),
-            ("{flags: f, type: u8, unit: m}", "9:30: 'unit' has no meaning for what this is"),
+            ("{flags: f, type: u8, unit: m}", "9:30: 'unit' has no meaning here, although a field may have it"),
             ("{fields: [{metric: x, type: u8}]}", "9:9: a group needs 'repeat': rest, a number, or an earlier field"),
             ("{repeat: 2, fields: [{metric: x, type: u8}], size: y}", "9:54: no earlier field is called 'y'"),
             (

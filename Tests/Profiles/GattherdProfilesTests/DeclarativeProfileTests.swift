@@ -230,9 +230,9 @@ struct ExchangeTests {
             ("{uuid: 2ad9}", "5:5: a task has either 'write' or 'listen: true'"),
             ("{uuid: 2ad9, write: 00, listen: true}", "5:5: a task has either 'write' or 'listen: true'"),
             ("{uuid: 2ad9, writ: 00}", "5:18: a task has no key 'writ'; did you mean 'write'?"),
-            ("{uuid: 2ad9, listen: true, answer: {ok: 00}}", "5:32: 'answer' has no meaning for what this is"),
+            ("{uuid: 2ad9, listen: true, answer: {ok: 00}}", "5:32: 'answer' has no meaning here"),
             ("{write: 00}", "5:5: a task needs 'uuid': a UUID such as 180d"),
-            ("{uuid: 2ad9, listen: true, resume: {}}", "5:32: 'resume' has no meaning for what this is"),
+            ("{uuid: 2ad9, listen: true, resume: {}}", "5:32: 'resume' has no meaning here"),
             ("{uuid: 2ad9, write: 00, resume: {}}", "5:37: 'resume' needs 'write': bytes in hexadecimal"),
             (
                 "{uuid: 2ad9, write: 00, resume: {write: 00, type: i8, stream: x, metric: x}}",

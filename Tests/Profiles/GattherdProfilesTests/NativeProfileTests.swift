@@ -173,8 +173,8 @@ struct NativeProfileTests {
         arguments: [
             (1, "the profile gave metric 9, which it did not declare"),
             (2, "the profile gave more than 4096 samples"),
-            (4, "the profile gave a text that is none"),
-            (5, "the profile gave a text that is none"),
+            (4, "the profile gave a text that is NULL or too long"),
+            (5, "the profile gave a text that is NULL or too long"),
             (6, "the profile rejects it, and its reason is not text"),
             (8, "said so"),
             (200, "the profile rejects it without a reason"),

@@ -30,6 +30,13 @@ struct ObjectTests {
         #expect(try Self.decode("0909 00", Self.sized) == [])
     }
 
+    @Test func `zeros that are too short for another object are padding`() throws {
+        #expect(try Self.decode("0102 01 07 00", Self.sized) == ["x 7"])
+        #expect(try Self.decode("0102 01 07 0000", Self.sized) == ["x 7"])
+        #expect(try Self.decode("0102 01 07 0001", Self.sized)[0].hasPrefix("truncated"))
+        #expect(try Self.decode("01 07 00", Self.unsized) == ["x 7"])
+    }
+
     @Test func `flags of an earlier object do not count`() throws {
         let fields = [
             "{objects: {id: u8}, kinds: {1: {flags: n, type: u8}, 2: {metric: y, type: u8, when: n}}}"

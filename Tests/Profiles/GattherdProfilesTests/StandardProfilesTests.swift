@@ -102,14 +102,15 @@ struct StandardProfilesTests {
     @Test func `the resistance range gives the width of the resistance`() throws {
         let profile = try #require(registry["fitness-machine"])
         let range = try #require(ProfileTools.characteristic("resistance_range", of: profile))
-        let data = [
-            ("indoor_bike", "21 00 0A 07"), ("cross_trainer", "81 00 00 0A 07"), ("rower", "81 00 0A 07"),
+        let data: [(stream: String, hex: String, wide: Double)] = [
+            ("indoor_bike", "21 00 0A 07", 1802), ("cross_trainer", "81 00 00 0A 07", 180.2),
+            ("rower", "81 00 0A 07", 1802),
         ]
-        for (stream, hex) in data {
+        for (stream, hex, wide) in data {
             let index = try #require(ProfileTools.characteristic(stream, of: profile))
             let resistance = try #require(profile.streams[index].metrics.firstIndex { $0.name == "resistance" })
-            for (supported, value) in [(nil, 1802), ("00 0A 01", 100), ("00 00 64 00 0A 00", 1802)]
-                as [(String?, Int64)]
+            for (supported, value) in [(nil, wide), ("00 0A 01", 100), ("00 00 64 00 0A 00", wide)]
+                as [(String?, Double)]
             {
                 let decoder = profile.makeDecoder()
                 if let octets = supported.flatMap({ Hexadecimal.octets($0) }) {
@@ -119,7 +120,7 @@ struct StandardProfilesTests {
                 let octets = try #require(Hexadecimal.octets(hex))
                 try decoder.decode(octets.span, characteristic: index, into: &samples)
                 #expect(
-                    samples.first { $0.metric == resistance }?.value == .integer(value),
+                    samples.first { $0.metric == resistance }?.value.number == value,
                     "\(stream) \(supported ?? "")"
                 )
             }

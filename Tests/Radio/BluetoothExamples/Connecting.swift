@@ -64,7 +64,7 @@ func explain(_ error: BluetoothError) {
     if let original = error.original { print("BlueZ said \(original.name): \(original.message)") }
 }
 
-func goOn(_ central: Central, from snapshot: CentralSnapshot) async throws -> CentralSnapshot {
+func continueRun(_ central: Central, from snapshot: CentralSnapshot) async throws -> CentralSnapshot {
     let restored = try await central.restore(from: snapshot, autoconnect: .whenUnexpected)
     print("adopted:", restored.adopted)
     print("connecting again:", restored.reconnecting)

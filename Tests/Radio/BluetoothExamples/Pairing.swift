@@ -24,7 +24,7 @@ func readSecret(_ peripheral: Peripheral) async throws -> [UInt8] {
     return try await peripheral.readValue(for: 0xFFF1)
 }
 
-func forgetEverybody(_ central: Central) async throws {
+func forgetAllPeripherals(_ central: Central) async throws {
     for bond in try await central.bonds() where bond.isPaired {
         print("forgetting", bond.name ?? "\(bond.peripheral.address)")
         try await central.forget(central.peripheral(bond.peripheral))

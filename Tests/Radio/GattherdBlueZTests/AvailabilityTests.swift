@@ -116,7 +116,7 @@ import Testing
         await running
     }
 
-    @Test func `the loss of bluetoothd fails waiting operations and stands for all links`() async throws {
+    @Test func `the loss of bluetoothd fails waiting operations, and replaces a report for each link`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)
@@ -226,7 +226,7 @@ import Testing
             await stage.central.close()
             _ = await stage.events.rest()
             await #expect(throws: BluetoothError.self) {
-                try await stage.central.startDiscovery(on: Stage.adapter, services: [])
+                try await stage.central.startDiscovery(on: Stage.adapter)
             }
         }
     }

@@ -39,7 +39,7 @@ import Testing
         #expect(await drained(queue) == [try seen(1, rssi: -40), try seen(2, rssi: -40)])
     }
 
-    @Test func `a status does not overtake other events of the peripheral`() async throws {
+    @Test func `a status does not overtake other events of its peripheral`() async throws {
         let queue = EventQueue()
         let events: [CentralEvent] = [
             try seen(1, rssi: -1), .disconnected(try id(1)), try seen(1, rssi: -2), .peripheralRemoved(try id(1)),
@@ -69,7 +69,7 @@ import Testing
         #expect(await first == .available)
     }
 
-    @Test func `a consumer that is cancelled does not wait`() async {
+    @Test func `a cancelled consumer does not wait`() async {
         let queue = EventQueue()
         await withTaskGroup(of: Int.self) { group in
             group.addTask { await queue.stream.reduce(0) { count, _ in count + 1 } }

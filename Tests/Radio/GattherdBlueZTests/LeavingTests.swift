@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdBlueZ
 
-/// The order of events when a client with sockets leaves the bus, which bluetoothd 5.66 crashes on if it is wrong.
+/// The order of events when a client with sockets leaves the bus: in a wrong order bluetoothd 5.66 crashes.
 @Suite(.timeLimit(.minutes(3))) struct LeavingTests {
     /// A central with a subscription by a socket.
     private func subscribed(_ stage: Stage) async throws -> SocketPair {
@@ -15,6 +15,25 @@ import Testing
         await stage.fake.on("AcquireNotify") { _, call in try pair.answer(call) }
         try await stage.subscribe(characteristic, .socket)
         return pair
+    }
+
+    /// A weak reference to a pairing delegate.
+    private struct OwnedDelegate {
+        weak var delegate: AcceptingDelegate?
+    }
+
+    @Test func `a closed central releases its pairing delegate`() async throws {
+        try await Stage.run { stage in
+            var owned = OwnedDelegate()
+            do {
+                let delegate = AcceptingDelegate()
+                owned.delegate = delegate
+                await stage.central.answerPairing(with: delegate)
+            }
+            #expect(owned.delegate != nil)
+            await stage.central.close()
+            #expect(owned.delegate == nil)
+        }
     }
 
     private func count(_ member: String, _ stage: Stage) async -> Int {

@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `payloads that repeat are not left to a monitor`() async throws {
+    @Test func `devices that repeat one payload need a scan, as a monitor omits repetitions`() async throws {
         try await Stage.run { stage in
             await teach(stage.fake)
             await stage.central.watch(wishes(hasChangingPayloads: false))

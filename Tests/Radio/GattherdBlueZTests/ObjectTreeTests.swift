@@ -290,7 +290,7 @@ import Testing
         #expect(tree.devicePath(id) == Self.devicePath)
     }
 
-    @Test func `of two objects without a link the one that a scan receives is used`() {
+    @Test func `of two objects without a link the one with received advertisements is used`() {
         var tree = treeOfTwo
         _ = reveal(&tree)
         _ = tree.change(Self.secondPath, "org.bluez.Device1", .properties(["Connected": .boolean(false)]), [])
@@ -423,7 +423,7 @@ import Testing
         )
     }
 
-    @Test func `two characteristics of one UUID are two`() {
+    @Test func `two characteristics with one UUID are distinct`() {
         var tree = connectedTree
         let path = Self.devicePath + "/service0001"
         _ = tree.add(path, service())

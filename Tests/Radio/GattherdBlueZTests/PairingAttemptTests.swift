@@ -44,7 +44,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a bluetoothd without agents works otherwise`() async throws {
+    @Test func `a bluetoothd without agents works except for pairing`() async throws {
         try await Stage.run { stage in
             await stage.central.answerPairing(with: AcceptingDelegate())
             _ = try await stage.connected()
@@ -304,7 +304,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a missing answer about agents delays nothing`() async throws {
+    @Test func `a bluetoothd that does not answer about agents delays nothing`() async throws {
         let bus = try PrivateBus()
         let fake = try await FakeBlueZ(bus.address)
         await fake.hang("RegisterAgent")

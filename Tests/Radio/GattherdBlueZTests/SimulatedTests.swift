@@ -36,7 +36,7 @@ import Testing
         func find(_ octet: Int) async throws -> PeripheralID {
             let event = try await events.next { if case .adapterChanged = $0 { true } else { false } }
             guard case .adapterChanged(let adapter) = event else { throw Stage.NotThere() }
-            try await central.startDiscovery(on: adapter.address, services: [])
+            try await central.startDiscovery(on: adapter.address)
             return try await peripheral(octet).id
         }
 
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `a failed attempt says why, and the next succeeds`() async throws {
+    @Test func `a failed attempt has the reason, and the next succeeds`() async throws {
         try await run { simulated in
             let id = try await simulated.find(1)
             let failure = "org.bluez.Error.Failed: le-connection-abort-by-local"

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `indications arrive as signals although a socket is requested`() async throws {
+    @Test func `indications arrive as signals even if a socket was requested`() async throws {
         try await Stage.run { stage in
             let found = try await stage.connected()
             let indicated = RemoteCharacteristic(
@@ -82,6 +82,30 @@ import Testing
             gate.send([0])
             try await stage.events.expect(.disconnected(Stage.peripheral))
             #expect(stage.sink.values == (0..<100).map { [UInt8($0)] })
+        }
+        loop.stop()
+    }
+
+    @Test func `packets that were sent before a signal of the same device are delivered before it`() async throws {
+        let loop = EventLoop(name: "test")
+        try await Stage.run(loop: loop) { stage in
+            let pair = try await subscribed(stage)
+            let answering = try await stage.connected(Stage.control)
+            let token = SubscriptionToken(2)
+            try await stage.central.subscribe(to: answering, by: .signals, token: token, sink: stage.sink)
+            let gate = SocketPair()
+            // While the central's thread stands still, the signal reaches it before the packets do.
+            await withCheckedContinuation { standing in
+                loop.execute {
+                    standing.resume()
+                    gate.waitForPacket()
+                }
+            }
+            await stage.fake.notify([9], at: FakeBlueZ.control)
+            await stage.fake.makeRoundTrip()
+            for number in 0..<100 { pair.send([UInt8(number)]) }
+            gate.send([0])
+            #expect(await stage.sink.values(101) == (0..<100).map { [UInt8($0)] } + [[9]])
         }
         loop.stop()
     }

@@ -52,6 +52,43 @@ import Testing
         }
     }
 
+    private func successor(_ stage: Stage, of former: RemoteCharacteristic) async -> Result<String?, BluetoothError> {
+        let central = stage.central
+        return await outcome { () throws(BluetoothError) in
+            try await central.successor(of: former, timeout: .seconds(40))?.handle
+        }
+    }
+
+    @Test func `a characteristic that comes again is found while the table changes`() async throws {
+        var limits = BlueZCentral.Limits()
+        (limits.quietAfterGrowth, limits.quietAfterShrinkage) = (.seconds(600), .seconds(600))
+        try await Stage.run(limits: limits) { stage in
+            let former = try await stage.connected()
+            await stage.fake.remove(FakeBlueZ.measurement)
+            try await synchronise(stage)
+            async let found = successor(stage, of: former)
+            let moved = FakeBlueZ.service + "/char0020"
+            await stage.fake.add(
+                moved,
+                "org.bluez.GattCharacteristic1",
+                [
+                    "UUID": .string("00002a37-0000-1000-8000-00805f9b34fb"), "Service": .objectPath(FakeBlueZ.service),
+                    "Flags": .strings(["notify"]),
+                ]
+            )
+            #expect(try await found.get() == moved)
+        }
+    }
+
+    @Test func `a characteristic that does not come again is not found in the changed table`() async throws {
+        try await Stage.run(limits: Self.limits(holding: .seconds(600))) { stage in
+            let former = try await stage.connected()
+            await stage.fake.remove(FakeBlueZ.measurement)
+            try await synchronise(stage)
+            #expect(try await successor(stage, of: former).get() == nil)
+        }
+    }
+
     @Test func `a session is kept when its characteristic is removed long after others were added`() async throws {
         try await Stage.run(limits: Self.limits(holding: .seconds(600))) { stage in
             try await stage.subscribe(try await stage.connected())

@@ -32,7 +32,7 @@ import Testing
             await stage.fake.waitForCall(member)
             // A later call with the other limit has ended, so that limit has passed.
             let other = await outcome { () throws(BluetoothError) in
-                try await central.startDiscovery(on: Stage.adapter, services: [])
+                try await central.startDiscovery(on: Stage.adapter)
             }
             #expect(other.kind == .timedOut)
             try await stage.fake.release(.bytes([7]))
@@ -51,7 +51,7 @@ import Testing
         ("Failed", "Not connected", BluetoothError.Kind.notConnected), ("NotPermitted", "Not paired", .authentication),
         ("Failed", "Operation failed with ATT error: 0x80", .att(0x80)), ("InProgress", "In Progress", .busy),
     ])
-    func `a read that fails says why`(name: String, text: String, kind: BluetoothError.Kind) async throws {
+    func `a failed read has the reason`(name: String, text: String, kind: BluetoothError.Kind) async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.fail("ReadValue", name, text)
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: [(true, "request"), (false, "command")])
-    func `a value is written as asked`(withResponse: Bool, type: String) async throws {
+    func `a value is written with the requested type of write`(withResponse: Bool, type: String) async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected(Stage.control)
             try await stage.central.write([7, 8], to: characteristic, withResponse: withResponse)
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test func `a session that outlived the last link is success`() async throws {
+    @Test func `a notify session that outlived the last link counts as success`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.fail("StartNotify", "InProgress", "In Progress")

@@ -91,6 +91,22 @@ import Testing
         }
     }
 
+    @Test func `a command that is longer than a value is refused, although it fits into a packet`() async throws {
+        try await Stage.run { stage in
+            let (characteristic, pair) = try await acquired(stage)
+            await stage.fake.set(FakeBlueZ.control, "org.bluez.GattCharacteristic1", ["MTU": .uint16(517)])
+            // The signal has arrived with the answer.
+            try await stage.central.stopDiscovery(on: Stage.adapter)
+            let central = stage.central
+            let long = await outcome { () throws(BluetoothError) in
+                try await central.writeWithoutResponse(Array(repeating: 0, count: 513), to: characteristic)
+            }
+            #expect(long.kind == .invalidLength)
+            try await central.writeWithoutResponse(Array(repeating: 1, count: 512), to: characteristic)
+            #expect(pair.receive() == Array(repeating: 1, count: 512))
+        }
+    }
+
     @Test func `the socket ends with the link, and a long command is refused`() async throws {
         try await Stage.run { stage in
             let (characteristic, pair) = try await acquired(stage)

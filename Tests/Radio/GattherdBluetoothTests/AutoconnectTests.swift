@@ -5,7 +5,7 @@ import Testing
 @testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) struct AutoconnectTests {
-    /// Never waits for long.
+    /// A policy with pauses of some milliseconds.
     private static func quick(_ decide: @escaping @Sendable (Autoconnect.Attempt) -> Bool) -> Autoconnect {
         var autoconnect = Autoconnect.when(decide)
         autoconnect.minimumDelay = .milliseconds(1)
@@ -175,6 +175,30 @@ import Testing
             #expect(bench.backend.asked.state.filter { $0 == "connect 1" }.count == 1)
             bench.backend.setPowered(true)
             await changes.wait(for: .ready)
+        }
+    }
+
+    @Test func `an attempt waits for the peripheral's own adapter`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
+            let changes = strap.connectionStateChanges()
+            let other = BluetoothAddress(value: 0x00005E_005301)
+            bench.backend.say(
+                .adapterChanged(AdapterStatus(address: other, name: "hci1", isPowered: true, isDiscovering: false))
+            )
+            bench.backend.setConnected(FakeBackend.strap, false)
+            bench.backend.remove(FakeBackend.strap)
+            bench.backend.say(.adapterRemoved(FakeBackend.adapter))
+            bench.backend.say(.linkEnded(FakeBackend.strap, .adapterLost))
+            await changes.wait(for: .disconnected(.adapterLost))
+            try await eventually { strap.reconnection != nil }
+            // The other adapter scans meanwhile.
+            _ = await outcome { try await bench.central.scan(timeout: .milliseconds(50)).first() }
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.setPowered(true)
+            var told: [String] = []
+            for await change in changes.prefix(3) { told.append("\(change.state)") }
+            #expect(told == ["connecting", "connected", "ready"])
         }
     }
 

@@ -76,7 +76,7 @@ import Testing
         (.authentication, .authentication), (.adapterUnavailable, .adapterPoweredOff),
         (.serviceUnavailable, .daemonLost),
     ])
-    func `a failed attempt says why`(kind: BluetoothError.Kind, reason: DisconnectReason) async throws {
+    func `a failed attempt has the reason`(kind: BluetoothError.Kind, reason: DisconnectReason) async throws {
         try await Bench.run { bench in
             bench.backend.fail("connect", BluetoothError(kind, "no"))
             let result = await outcome {
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `streams of connection states begin with the present state`() async throws {
+    @Test func `streams of connection states begin with the current state`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
             var before = strap.connectionStateChanges().makeAsyncIterator()
@@ -353,12 +353,23 @@ import Testing
         }
     }
 
+    @Test func `the connect timeout holds although the platform does not end the attempt`() async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.hang("connect")
+            let strap = try bench.strap
+            let result = await outcome { try await strap.connect(timeout: .milliseconds(500)) }
+            #expect(result.error?.kind == .timedOut)
+            #expect(strap.connectionState == .disconnected(.timedOut))
+        }
+    }
+
     @Test func `the connect timeout covers connection tasks`() async throws {
         try await Bench.run { bench in
             bench.central.addConnectionTask { _ in try await Task.sleep(for: .seconds(3600)) }
             bench.backend.advertise(FakeBackend.strap)
             let strap = try bench.strap
-            let result = await outcome { try await strap.connect(timeout: .milliseconds(50)) }
+            let result = await outcome { try await strap.connect(timeout: .milliseconds(500)) }
             #expect(result.error?.kind == .timedOut)
             #expect(result.error?.operation == .connectionTask)
             #expect(strap.connectionState == .disconnected(.connectionTaskFailed))

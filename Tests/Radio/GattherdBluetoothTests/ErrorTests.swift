@@ -10,11 +10,11 @@ import Testing
         (.att(0x80), false), (.authentication, false), (.notSupported, false), (.notPermitted, false),
         (.invalidLength, false), (.invalidValue, false), (.accessDenied, false),
     ])
-    func `errors that a later call may not have are transient`(kind: BluetoothError.Kind, isTransient: Bool) {
+    func `errors that may disappear in a later call are transient`(kind: BluetoothError.Kind, isTransient: Bool) {
         #expect(BluetoothError(kind, "").isTransient == isTransient)
     }
 
-    @Test func `the innermost operation of an error is kept`() {
+    @Test func `an error keeps the innermost operation that failed`() {
         let error = BluetoothError(.timedOut, "too late").during(.read).during(.connectionTask)
         #expect(error.operation == .read)
         #expect("\(error)" == "read: too late")

@@ -73,7 +73,7 @@ import Testing
             #expect(try await authenticateFirst(safe, [1, 2, 3]) == 42)
             try await safe.disconnect()
             let snapshot = central.snapshot
-            #expect(try await goOn(central, from: snapshot).peripherals == snapshot.peripherals)
+            #expect(try await continueRun(central, from: snapshot).peripherals == snapshot.peripherals)
             try await handOver(strap)
             #expect(strap.connectionState == .disconnected(.detached))
         }
@@ -121,7 +121,7 @@ import Testing
             let diary = try await central.connect(address(7))
             #expect(try await readSecret(diary) == [7])
             try await eventually { diary.isPaired }
-            try await forgetEverybody(central)
+            try await forgetAllPeripherals(central)
             #expect(try await central.bonds().allSatisfy { !$0.isPaired })
         }
     }

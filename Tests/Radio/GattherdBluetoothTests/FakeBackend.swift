@@ -23,6 +23,7 @@ final class FakeBackend: ClientBackend {
         var sinks: [SubscriptionToken: (sink: any NotificationSink, handle: String)] = [:]
         var answers: [String: (handle: String, octets: [UInt8])] = [:]
         var greetings: [String: [UInt8]] = [:]
+        var findsSuccessors = false
         var paired: [PairingMethod] = []
         /// The peripheral that is lost and removed right after its status was asked for while it is connected.
         var vanishing: (id: PeripheralID, whenHandled: @Sendable () async -> Void)?
@@ -34,6 +35,8 @@ final class FakeBackend: ClientBackend {
     let pending = LatestValue(0)
     /// The number of calls in progress when the central closed.
     let pendingAtClose = LatestValue<Int?>(nil)
+    /// The ATT MTU of all links.
+    let linkMTU = LatestValue(100)
 
     init(isPowered: Bool? = true) {
         (events, tell) = AsyncStream.makeStream(of: CentralEvent.self)
@@ -118,6 +121,8 @@ final class FakeBackend: ClientBackend {
 
     func setServices(_ services: [RemoteService]) { world.withLock { $0.services = services } }
     func setValue(_ handle: String, _ octets: [UInt8]) { world.withLock { $0.values[handle] = octets } }
+    /// Makes the characteristics of the services known before the whole table is.
+    func findSuccessors() { world.withLock { $0.findsSuccessors = true } }
     func value(_ handle: String) -> [UInt8]? { world.withLock { $0.values[handle] } }
     var subscriptionCount: Int { world.withLock { $0.sinks.count } }
     var pairings: [PairingMethod] { world.withLock { $0.paired } }
@@ -176,11 +181,10 @@ final class FakeBackend: ClientBackend {
 
     func watch(_ advertisements: AdvertisementWatch) async {}
 
-    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {}
+    func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {}
 
     func startDiscovery(on adapter: BluetoothAddress, filter: DiscoveryFilter) async throws(BluetoothError) {
-        let services = filter.services.map(\.description).sorted().joined(separator: ",")
-        try await ask("startDiscovery", services + (filter.reportsDuplicates ? "+" : ""))
+        try await ask("startDiscovery", filter.reportsDuplicates ? "+" : "")
     }
 
     func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) { try await ask("stopDiscovery") }
@@ -225,6 +229,16 @@ final class FakeBackend: ClientBackend {
     func services(of peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) -> [RemoteService] {
         try await ask("services")
         return world.withLock { $0.services }
+    }
+
+    func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic? {
+        world.withLock { world in
+            guard world.findsSuccessors else { return nil }
+            return world.services.flatMap(\.characteristics).first { $0.uuid == characteristic.uuid }
+        }
     }
 
     func characteristics(
@@ -293,7 +307,7 @@ final class FakeBackend: ClientBackend {
         if let token { tell.yield(.subscriptionEnded(token, Self.strap)) }
     }
 
-    func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int? { 100 }
+    func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int? { linkMTU.state }
 
     func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int {
         try await ask("rssi")

@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `keeping a connected peripheral keeps the link`() async throws {
+    @Test func `a connected peripheral that is kept is connected again after a loss`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let changes = strap.connectionStateChanges()

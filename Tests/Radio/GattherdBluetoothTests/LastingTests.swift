@@ -104,6 +104,54 @@ import Testing
         }
     }
 
+    @Test func `a subscription whose characteristic has moved is made again, without a refusal`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let beats = strap.lastingNotifications(of: UInt8.self, from: 0x2A37)
+            #expect(await hear(beats, 1) == ["subscribed"])
+            bench.backend.setServices([try movedService("moved ")])
+            bench.backend.endSubscription("measurement")
+            #expect(await hear(beats, 2) == ["interrupted unknown attribute", "subscribed"])
+            #expect(bench.backend.asked.state.contains("subscribe moved measurement"))
+            #expect(bench.backend.asked.state.filter { $0 == "subscribe measurement" }.count == 1)
+        }
+    }
+
+    @Test func `a characteristic that has moved is subscribed before the whole table is known, each time`() async throws
+    {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let beats = strap.lastingNotifications(of: UInt8.self, from: 0x2A37)
+            #expect(await hear(beats, 1) == ["subscribed"])
+            bench.backend.findSuccessors()
+            var handle = "measurement"
+            for prefix in ["a ", "b "] {
+                bench.backend.setServices([try movedService(prefix)])
+                bench.backend.endSubscription(handle)
+                #expect(await hear(beats, 2) == ["interrupted unknown attribute", "subscribed"])
+                handle = prefix + "measurement"
+                #expect(bench.backend.asked.state.last == "subscribe \(handle)")
+                bench.backend.say(.servicesChanged(strap.id))
+            }
+            #expect(bench.backend.asked.state.filter { $0 == "services" }.count == 1)
+        }
+    }
+
+    /// The service of the strap's table, with other handles.
+    private func movedService(_ prefix: String) throws -> RemoteService {
+        var heart = try #require(Bench.table.first)
+        heart.characteristics = heart.characteristics.map { old in
+            RemoteCharacteristic(
+                peripheral: old.peripheral,
+                service: old.service,
+                uuid: old.uuid,
+                handle: prefix + old.handle,
+                properties: old.properties
+            )
+        }
+        return heart
+    }
+
     @Test func `a subscription that the peripheral ends is made again, at most five times on a link`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
@@ -119,6 +167,18 @@ import Testing
             try await strap.connect()
             #expect(await hear(beats, 1) == ["subscribed"])
         }
+    }
+
+    @Test(arguments: [(Duration.seconds(3600), 5), (.zero, 100)])
+    func `only subscriptions that do not last are limited in number`(stableAfter: Duration, maximum: Int) {
+        let listener = LastingListener(0x2A37, .bufferingNewest(1), stableAfter: stableAfter)
+        var joins = 0
+        while joins < 100, listener.beginJoining() {
+            joins += 1
+            listener.confirm()
+            listener.end(.ended(BluetoothError(.unknownAttribute, "ended")))
+        }
+        #expect(joins == maximum)
     }
 
     @Test(arguments: [

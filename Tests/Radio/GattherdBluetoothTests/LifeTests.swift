@@ -51,6 +51,28 @@ import Testing
         try await body(bench, strap)
     }
 
+    /// Weak references to the objects of a program's closures.
+    private struct Owned {
+        final class Object: Sendable {}
+
+        weak var task: Object?
+        weak var policy: Object?
+    }
+
+    @Test func `a closed central releases its connection tasks and policies`() async throws {
+        var central: Central?
+        var owned = Owned()
+        try await Bench.run { bench in
+            let (task, policy) = (Owned.Object(), Owned.Object())
+            bench.central.addConnectionTask { _ in withExtendedLifetime(task) {} }
+            try await bench.connected(autoconnect: .when { _ in withExtendedLifetime(policy) { true } })
+            (central, owned) = (bench.central, Owned(task: task, policy: policy))
+            #expect(owned.task != nil && owned.policy != nil)
+        }
+        #expect(owned.task == nil && owned.policy == nil)
+        withExtendedLifetime(central) {}
+    }
+
     private func drain(_ sequence: some AsyncSequence) async throws {
         for try await _ in sequence {}
     }

@@ -59,6 +59,30 @@ import Testing
         }
     }
 
+    @Test func `a scan ends when the model begins another one`() async throws {
+        try await Bench.run { bench in
+            let model = CentralModel(bench.central)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await model.scan() }
+                await bench.backend.waitUntilAsked("startDiscovery +")
+                bench.backend.advertise(FakeBackend.strap)
+                bench.backend.advertise(FakeBackend.dial)
+                await wait(until: 2) { model.discoveries.count }
+                var filter = ScanFilter()
+                filter.addresses = [FakeBackend.dial.address]
+                group.addTask { [filter] in await model.scan(filter) }
+                await wait(until: 1) { model.discoveries.count }
+                bench.backend.advertise(FakeBackend.strap) { $0.rssi = -50 }
+                bench.backend.advertise(FakeBackend.dial) { $0.rssi = -40 }
+                await wait(until: [-40]) { model.discoveries.map(\.rssi) }
+                await group.next()
+                #expect(model.isScanning)
+                group.cancelAll()
+            }
+            #expect(!model.isScanning && model.scanError == nil)
+        }
+    }
+
     @Test func `a model is no longer reconnecting once a change says so`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
@@ -111,6 +135,35 @@ import Testing
                 #expect(!model.discoveries.contains { $0.peripheral.id == stranger })
                 group.cancelAll()
             }
+        }
+    }
+
+    @Test func `models that nobody uses are released, others stay the only ones of their peripherals`() async throws {
+        try await Bench.run { bench in
+            func peripheral(_ number: UInt64) -> Peripheral {
+                let address = BluetoothAddress(value: number)
+                return bench.central.peripheral(PeripheralID(adapter: FakeBackend.adapter, address: address))
+            }
+            try await bench.connected()
+            let model = CentralModel(bench.central)
+            let held = model.model(of: peripheral(1))
+            let unused = WeakModel(model.model(of: peripheral(2)))
+            let connected = WeakModel(model.model(of: try bench.strap))
+            let limit = UInt64(PeripheralModels.limit)
+            for number in 3...limit { _ = model.model(of: peripheral(number)) }
+            let newest = WeakModel(model.model(of: peripheral(limit + 1)))
+            #expect(unused.model == nil)
+            #expect(connected.model != nil && newest.model != nil)
+            #expect(held === model.model(of: peripheral(1)))
+        }
+    }
+
+    /// A weak reference to a model.
+    private struct WeakModel {
+        weak var model: PeripheralModel?
+
+        init(_ model: PeripheralModel) {
+            self.model = model
         }
     }
 

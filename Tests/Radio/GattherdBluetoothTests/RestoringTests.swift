@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `a link that is gone is made again with its subscriptions, if the policy says so`() async throws {
+    @Test func `a lost link is made again with its subscriptions, if the policy demands it`() async throws {
         let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
         try await Bench.run { bench in
             bench.backend.setServices(Bench.table)
@@ -86,6 +86,54 @@ import Testing
         }
     }
 
+    /// A table with two characteristics of one UUID that notify.
+    private static let twins: [RemoteService] = [("first", "s1"), ("second", "s2")].map { handle, service in
+        var battery = RemoteService(peripheral: FakeBackend.strap, uuid: 0x180F, handle: service, isPrimary: true)
+        let level = RemoteCharacteristic(
+            peripheral: FakeBackend.strap,
+            service: 0x180F,
+            uuid: 0x2A19,
+            handle: handle,
+            properties: .notify
+        )
+        battery.characteristics = [level]
+        return battery
+    }
+
+    @Test func `both of two characteristics of one UUID are restored`() async throws {
+        let kept = LatestValue<CentralSnapshot?>(nil)
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.setServices(Self.twins)
+            for level in try await strap.discoverServices().flatMap(\.characteristics) {
+                try await strap.setNotifyValue(true, for: level)
+            }
+            let text = try JSONEncoder().encode(bench.central.snapshot)
+            kept.set(try JSONDecoder().decode(CentralSnapshot.self, from: text))
+        }
+        let snapshot = try #require(kept.state)
+        let notifying = snapshot.peripherals.flatMap(\.notifying)
+        #expect(notifying.count == 2 && notifying.first == CharacteristicID(0x2A19, in: 0x180F))
+        try await Bench.run { bench in
+            bench.backend.setServices(Self.twins)
+            bench.backend.know(FakeBackend.strap)
+            bench.backend.setConnected(FakeBackend.strap, true)
+            _ = try await bench.central.restore(from: snapshot)
+            #expect(bench.backend.asked.state.contains("subscribe first"))
+            #expect(bench.backend.asked.state.contains("subscribe second"))
+            #expect(bench.central.snapshot.peripherals.map(\.notifying) == [notifying])
+            let strap = try bench.strap
+            let second = try #require(try await strap.discoverServices().last?.characteristics.first)
+            try await strap.setNotifyValue(false, for: second)
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap)
+            await changes.wait(for: .disconnected(.remote))
+            try await strap.connect()
+            #expect(bench.backend.asked.state.filter { $0 == "subscribe first" }.count == 2)
+            #expect(bench.backend.asked.state.filter { $0 == "subscribe second" }.count == 1)
+        }
+    }
+
     @Test func `a cancelled restoration restores no further peripherals`() async throws {
         let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
         try await Bench.run { bench in
@@ -104,6 +152,23 @@ import Testing
             #expect(!strap.isReconnecting)
             let notifying = central.snapshot.peripherals.flatMap(\.notifying)
             #expect(notifying.isEmpty)
+        }
+    }
+
+    @Test func `the policy is asked with the error of a link that could not be adopted`() async throws {
+        let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true)
+        try await Bench.run { bench in
+            bench.backend.know(FakeBackend.strap)
+            bench.backend.setConnected(FakeBackend.strap, true)
+            bench.central.addConnectionTask { _ in throw BluetoothError(.authentication, "wrong key") }
+            let asked = LatestValue<[String]>([])
+            let policy = Autoconnect.when { attempt in
+                asked.update { $0.append("\(attempt.reason): \(attempt.error?.detail ?? "none")") }
+                return false
+            }
+            let restored = try await bench.central.restore(from: .init(peripherals: [entry]), autoconnect: policy)
+            #expect(restored.lost == [try bench.strap])
+            #expect(asked.state == ["connectionTaskFailed: wrong key"])
         }
     }
 

@@ -111,6 +111,33 @@ import Testing
         }
     }
 
+    @Test(arguments: [filter { $0.namePrefix = "Strap" }, filter { $0.services = [0x180D] }])
+    func `a filter finds a peripheral whose name or services come alone`(filter: ScanFilter) async throws {
+        try await Bench.run { bench in
+            async let heard = hear(bench.central.scan(filter), 1)
+            try await eventually { bench.backend.asked.state.contains { $0.hasPrefix("startDiscovery") } }
+            bench.backend.advertise(Self.strap)
+            bench.backend.know(Self.strap) { status in
+                status.name = "Strap 1"
+                status.services = [0x180D]
+            }
+            let addresses = try await heard.map(\.address)
+            #expect(addresses == [Self.strap.address])
+        }
+    }
+
+    @Test func `a name that comes alone is no further advertisement`() async throws {
+        try await Bench.run { bench in
+            async let heard = hear(bench.central.scan(allowDuplicates: true), 2)
+            await bench.backend.waitUntilAsked("startDiscovery +")
+            bench.backend.advertise(Self.strap)
+            bench.backend.know(Self.strap) { $0.name = "Strap" }
+            bench.backend.advertise(Self.strap) { $0.rssi = -50 }
+            let strengths = try await heard.map(\.rssi)
+            #expect(strengths == [-60, -50])
+        }
+    }
+
     @Test func `a scan reports a peripheral once, or each advertisement`() async throws {
         try await Bench.run { bench in
             async let once = hear(bench.central.scan(), 2)
@@ -165,6 +192,19 @@ import Testing
                 #expect(addresses == [Self.strap.address])
                 group.cancelAll()
             }
+        }
+    }
+
+    @Test func `a scan that begins before the adapter is known receives the current advertisements`() async throws {
+        let backend = FakeBackend(isPowered: nil)
+        try await Bench.run(on: backend) { bench in
+            async let heard = hear(bench.central.scan(), 1)
+            try await eventually { bench.central.registry.withLock { $0.scanners.sorted.count } == 1 }
+            backend.say(.available)
+            backend.advertise(Self.strap)
+            backend.setPowered(true)
+            let addresses = try await heard.map(\.address)
+            #expect(addresses == [Self.strap.address])
         }
     }
 

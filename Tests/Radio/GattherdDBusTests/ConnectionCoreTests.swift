@@ -32,11 +32,11 @@ import Testing
         return isOpen
     }
 
-    @Test func `the handlers of the end run before the bus sees it`() async throws {
+    @Test func `the handlers of the end run before the bus sees the connection close`() async throws {
         #expect(try await runsHandlersFirst { core, _ in core.shutDown() })
     }
 
-    @Test func `the handlers run first as well when the bus sends invalid bytes`() async throws {
+    @Test func `the handlers of the end run first also after invalid bytes of the bus`() async throws {
         #expect(try await runsHandlersFirst { _, other in _ = unsafe send(other, "not a D-Bus message", 19, 0) })
     }
 

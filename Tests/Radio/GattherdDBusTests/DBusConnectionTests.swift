@@ -148,7 +148,7 @@ private actor Actor {
         await stage.close()
     }
 
-    @Test func `a task that was cancelled before it calls does not wait, on the loop's thread either`() async throws {
+    @Test func `a task that was cancelled before its call does not wait, not even on the loop's thread`() async throws {
         let stage = try await Stage()
         let call = Task(executorPreference: LoopTaskExecutor(stage.client.loop)) {
             unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
@@ -275,7 +275,7 @@ private actor Actor {
 }
 
 @Suite(.timeLimit(.minutes(3))) struct DBusOpeningTests {
-    @Test func `no bus at the address is an error that says where`() async throws {
+    @Test func `a missing bus is an error with its address`() async throws {
         let loop = EventLoop(name: "test")
         let address = "unix:path=/nonexistent/bus"
         await #expect { try await DBusConnection.open(.address(address), on: loop) } throws: { error in

@@ -76,7 +76,7 @@ private struct Seen: Hashable, Sendable {
         #expect(seen.map(\.isFromSender) == Array(repeating: true, count: 6))
     }
 
-    @Test func `a signal of another form has no changed value`() async throws {
+    @Test func `a signal of another form contains no changed value`() async throws {
         let seen = try await observe([
             changed(["Value": .string("text")]),
             changed(["Value": .strings(["text"])]),

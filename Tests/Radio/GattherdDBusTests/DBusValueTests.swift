@@ -68,13 +68,13 @@ private struct Echo {
         ]
     }
 
-    @Test func `every type goes out and comes back the same`() async throws {
+    @Test func `every type is sent and returned unchanged`() async throws {
         let echo = try await Echo()
         for sample in Self.samples { #expect(try await echo(sample) == [sample]) }
         await echo.close()
     }
 
-    @Test func `many arguments at once come back the same`() async throws {
+    @Test func `many arguments in one message are returned unchanged`() async throws {
         let echo = try await Echo()
         let reply = try await echo(.byte(1), .strings(["x"]), .variant(.int16(-3)), .structure([.double(0.5)]))
         #expect(reply == [.byte(1), .strings(["x"]), .variant(.int16(-3)), .structure([.double(0.5)])])
@@ -85,7 +85,7 @@ private struct Echo {
         (0..<depth).reduce(.byte(1)) { value, _ in wrap(value) }
     }
 
-    @Test func `nesting goes to the wire's limit and is an error beyond it`() async throws {
+    @Test func `nesting is allowed up to the limit of D-Bus, and is an error beyond it`() async throws {
         let echo = try await Echo()
         let variants = Self.nested(64) { .variant($0) }
         let arrays = Self.nested(32) { .array(element: $0.signature, [$0]) }
@@ -167,7 +167,7 @@ private struct Echo {
         await echo.close()
     }
 
-    @Test func `no descriptor is left open when its message is done`() async throws {
+    @Test func `all descriptors of a released message are closed`() async throws {
         let echo = try await Echo()
         let before = try openDescriptors()
         for _ in 0..<50 { _ = try await echo(.fileDescriptor(DBusDescriptor(owning: dup(0))), .string("x")) }

@@ -14,7 +14,7 @@ struct ReadPacingTests {
         }
     }
 
-    /// One that has just been read for the ninth time, all five milliseconds, and a pause begins.
+    /// The pacing after nine reads, one every five milliseconds: a pause begins.
     private func busy() -> (pacing: ReadPacing, now: SuspendingClock.Instant) {
         var pacing = ReadPacing(longest: longest)
         for turn in 0..<8 { #expect(pacing.read(1, isAll: true, at: start + .milliseconds(5) * turn) == nil) }

@@ -37,8 +37,8 @@ class Message:
 class Air(LocalLink):
     """Carries PDUs between the host's controller and those of the peripherals.
 
-    In order in each direction. What a peripheral that is out of range sends or should get is held; it arrives when
-    the peripheral is back before the supervision timeout, and is lost otherwise.
+    PDUs keep their order in each direction. PDUs to and from a peripheral that is out of range are held. They arrive
+    if it comes back before the supervision timeout, and are lost otherwise.
     """
 
     def __init__(self) -> None:

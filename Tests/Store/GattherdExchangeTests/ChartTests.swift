@@ -85,7 +85,7 @@ import Testing
         #expect(titles[1].hasSuffix("n 6  min 0  mean 0  max 0") && titles[2].hasSuffix("n 6  min 1  mean 1  max 1"))
     }
 
-    @Test func `points finer than a column are merged with exact extremes and a weighted mean`() {
+    @Test func `points in one column are merged, with exact extremes and a weighted mean`() {
         let buckets = (0..<600).map { bucket($0, 0...($0 == 300 ? 1000 : 10)) }
         let lines = TerminalChart(width: 60, height: 4).lines(chart(minutes: 600, limit: 20, buckets))
         #expect(lines[0].hasSuffix("n 1200  min 0  mean 5.825  max 1000"))

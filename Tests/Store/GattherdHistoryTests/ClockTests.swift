@@ -537,7 +537,7 @@ struct ClockTests {
         #expect(file.clock.doubt != nil)
     }
 
-    @Test func `a gateway that was off for 400 days deletes what is too old, but slowly`() throws {
+    @Test func `a gateway that was off for 400 days deletes rows that are too old, but slowly`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: .seconds(30 * Self.day))
@@ -564,7 +564,7 @@ struct ClockTests {
         #expect(try wrong() == 0)
     }
 
-    @Test func `samples stamped during a step back age by the uptime`() throws {
+    @Test func `the age of samples stamped during a step back counts by the uptime`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         let file = try open(machine, keep: .seconds(7200))
@@ -579,6 +579,21 @@ struct ClockTests {
         try expectOrder()
         try run(file, machine, minutes: 130)
         #expect(try count("SELECT 1 FROM sample") <= 7260)
+    }
+
+    @Test func `after a clock that was far ahead samples are not late for years`() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        let file = try open(machine, keep: nil)
+        try run(file, machine, minutes: 3)
+        machine.step(toError: 4000 * Self.day)
+        try run(file, machine, minutes: 3)
+        machine.step(toError: 0)
+        try run(file, machine, minutes: 64)
+        #expect(try wrong() == 0)
+        try expectOrder()
+        #expect(file.rollups.minuteMark <= machine.now.microseconds)
+        #expect(file.rollups.hourMark <= machine.now.microseconds)
     }
 
     @Test func `rows of a boot in 1970 are kept and corrected at the next boot`() throws {

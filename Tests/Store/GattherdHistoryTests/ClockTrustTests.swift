@@ -35,7 +35,7 @@ import Testing
 
     private static func seconds(_ time: Int64) -> Int64 { time / 1_000_000 - start }
 
-    @Test func `a clock that runs on, or is set a little, is trusted`() {
+    @Test func `a clock that runs without steps, or with small ones, is trusted`() {
         var trust = trusted
         for (wall, uptime) in [(2000, 2000), (2050, 2000), (1950, 2000), (90_060, 90_000)] as [(Int64, Int64)] {
             trust.observe(Self.reading(wall, uptime))

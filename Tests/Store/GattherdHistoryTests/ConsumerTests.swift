@@ -98,7 +98,7 @@ struct ConsumerTests {
         #expect(try await history.consumer("mqtt").entries(after: 3, limit: 10) == JournalBatch([], through: 4))
     }
 
-    @Test func `events move the head as well`() async throws {
+    @Test func `the head counts events too`() async throws {
         let history = try await open(Self.copy)
         try await history.record([event("a"), event("b")])
         for await head in history.consumer("copy").heads() where head == 2 { break }

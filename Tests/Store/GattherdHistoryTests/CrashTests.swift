@@ -29,7 +29,7 @@ struct CrashTests {
         }
     }
 
-    @Test func `after kills each committed reading is there once and no number is repeated`() async throws {
+    @Test func `after kills each committed reading is stored once and no number is repeated`() async throws {
         let folder = try TemporaryFolder()
         let witnessPath = folder.file("witness")
         var random = SplitMix(state: 42)

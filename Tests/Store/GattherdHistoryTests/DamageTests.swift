@@ -96,7 +96,7 @@ struct DamageTests {
     }
 
     @Test(arguments: [true, false])
-    func `history's thread goes round while a damaged file is checked`(isDamaged: Bool) async throws {
+    func `the history thread stays responsive while a damaged file is checked`(isDamaged: Bool) async throws {
         let held = HeldCheck()
         var options = HistoryOptions(path: folder.database, consumers: [], clock: GatewayClock(now: { Fixture.epoch }))
         options.check = { (_) throws(StoreFault) in

@@ -33,7 +33,7 @@ struct EpochTests {
         try FileManager.default.copyItem(atPath: from, toPath: other)
     }
 
-    @Test func `an epoch has 32 hexadecimal digits and stays over restarts`() throws {
+    @Test func `an epoch has 32 hexadecimal digits and survives restarts`() throws {
         let first = try run()
         #expect(first.text.count == 32 && first.text.allSatisfy { $0.isHexDigit && !$0.isUppercase })
         #expect(first.earlier.isEmpty && first.after == 0)
@@ -44,7 +44,7 @@ struct EpochTests {
         #expect(try run() != EpochTests().run())
     }
 
-    @Test func `an epoch stays over a kill, also one between the two files' links`() throws {
+    @Test func `an epoch survives a kill, also one between the links of the two files`() throws {
         let first = try run()
         var file: HistoryFile? = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
         file?.connection.keepsWALOnClose(true)
@@ -59,7 +59,7 @@ struct EpochTests {
         #expect(try run() == first)
     }
 
-    @Test func `a file in place of a lost one is a new epoch`() throws {
+    @Test func `a new file in place of a lost one starts a new epoch`() throws {
         let first = try run(10)
         try FileManager.default.removeItem(atPath: folder.database)
         let second = try run()
@@ -67,7 +67,7 @@ struct EpochTests {
         #expect(try run() == second)
     }
 
-    @Test func `a file in place of a damaged one is a new epoch that continues the one before`() async throws {
+    @Test func `a new file in place of a damaged one starts an epoch that continues the one before`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         let first = try await history.consumer("mqtt").epoch()
@@ -105,7 +105,7 @@ struct EpochTests {
         try await next.close()
     }
 
-    @Test func `a restored backup is a new epoch that continues the one before`() throws {
+    @Test func `a restored backup starts an epoch that continues the one before`() throws {
         let backup = folder.file("backup.db")
         let first = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backup) }
         try run(5)
@@ -115,7 +115,7 @@ struct EpochTests {
         #expect(try run() == second)
     }
 
-    @Test func `a history that was restored twice names all epochs before`() throws {
+    @Test func `a history that was restored twice names all earlier epochs`() throws {
         let backups = [folder.file("1.db"), folder.file("2.db")]
         let first = try run(10) { _ in try HistoryReader(path: folder.database).backUp(to: backups[0]) }
         _ = try Restore(RestoreSource(backups[0]), to: folder.database, at: Fixture.epoch)
@@ -124,7 +124,7 @@ struct EpochTests {
         #expect(try run().earlier == [second.text, first.text])
     }
 
-    @Test(arguments: [true, false]) func `a restored older copy is a new epoch`(isBackup: Bool) throws {
+    @Test(arguments: [true, false]) func `a restored older copy starts a new epoch`(isBackup: Bool) throws {
         let old = folder.file("old.db")
         let first = try run(10) { _ in
             if isBackup { try HistoryReader(path: folder.database).backUp(to: old) }
@@ -137,7 +137,7 @@ struct EpochTests {
         #expect(try run() == second)
     }
 
-    @Test func `a copy of a live file on another gateway is a new epoch`() throws {
+    @Test func `a copy of a live file on another gateway starts a new epoch`() throws {
         let other = try EpochTests()
         let first = try run { file in
             file.checkpointIfDue()
@@ -158,7 +158,7 @@ struct EpochTests {
         #expect(third.text != second.text)
     }
 
-    @Test func `all files of a closed history on another machine are the same epoch`() throws {
+    @Test func `all files of a closed history keep their epoch on another machine`() throws {
         let first = try run()
         let other = try EpochTests()
         for suffix in ["", "-seq"] { try copy(folder.database + suffix, to: other.folder.database + suffix) }
@@ -172,7 +172,7 @@ struct EpochTests {
         #expect(try run() == first)
     }
 
-    @Test func `a receiver with numbers that the file never had starts a new epoch without one before`() async throws {
+    @Test func `a receiver with numbers that the file never had starts an epoch without a predecessor`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         let consumer = history.consumer("mqtt")

@@ -225,7 +225,7 @@ struct FaultTests {
         #expect(logged.map(\.seq) == rows.map(\.seq).sorted())
     }
 
-    @Test func `a series of a failed batch is stored with the next one`() throws {
+    @Test func `a series that first occurs in a failed batch is stored with the next batch`() throws {
         let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
         let pages = try file.connection.integer("PRAGMA page_count")
         try file.connection.execute("PRAGMA max_page_count = \(pages + 1)")
@@ -240,7 +240,7 @@ struct FaultTests {
         #expect(try HistoryReader(path: folder.database).latest().map(\.value) == [.integer(1)])
     }
 
-    @Test func `a locked file is waited for, and then the fault is transient`() throws {
+    @Test func `a locked file is awaited, and then reported as a transient fault`() throws {
         let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
         let other = try SQLiteConnection(path: folder.database, flags: 0x2)
         try file.connection.execute("PRAGMA busy_timeout = 10")

@@ -99,7 +99,7 @@ struct FileFailureTests {
     }
 
     @Test(.enabled(if: SmallFileSystem.isPossible))
-    func `numbers are reserved on a full disk and not repeated`() async throws {
+    func `numbers of readings on a full disk are reserved and never repeated`() async throws {
         let disk = try SmallFileSystem(kibibytes: 1024)
         let path = disk.path + "/h.db"
         var newest: Int64 = 0
@@ -176,7 +176,7 @@ struct FileFailureTests {
         #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
     }
 
-    @Test func `a damaged file in use is moved aside; one that passes the check is retried`() async throws {
+    @Test func `a damaged file in use is moved aside, and one that passes the check is opened again`() async throws {
         let history = try await ReadingHistory.open(options(folder.database), log: .silent)
         try await history.append(.plain(integers: 0..<10))
         let before = await history.connection
@@ -196,7 +196,7 @@ struct FileFailureTests {
         try await history.close()
     }
 
-    @Test func `damage that the check misses is moved aside the second time`() async throws {
+    @Test func `a file with damage that the check misses is moved aside the second time`() async throws {
         let history = try await ReadingHistory.open(options(folder.database), log: .silent)
         for expected in [["failing", "recovered"], ["failing", "moved_aside", "recovered"]] {
             try await history.append(.plain(integers: 0..<10))
@@ -274,7 +274,7 @@ extension ReadingHistory {
         #expect(merged(&unstored, [], after: 4, limit: -1).isEmpty)
     }
 
-    @Test func `unstored readings fill the gaps of the file, and what is dropped remains a gap`() {
+    @Test func `unstored readings fill the gaps of the file, and dropped readings remain a gap`() {
         var unstored = UnstoredReadings(consumers: ["a"])
         unstored.append([3, 4, 9].map { reading($0) })
         func next(after seq: Int64) -> JournalBatch {

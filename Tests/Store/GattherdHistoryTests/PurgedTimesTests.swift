@@ -24,7 +24,7 @@ import Testing
         #expect(purged == PurgedTimes(past: 1551))
     }
 
-    @Test func `the earlier of two separate ranges joins the past`() {
+    @Test func `the earlier of two separate purged ranges joins the purged past`() {
         var purged = PurgedTimes(past: 10, ahead: 1000..<1500)
         purged.add(from: 100, through: 199, latest: 300, isPending: true)
         #expect(purged == PurgedTimes(past: 200, ahead: 1000..<1500))
@@ -32,13 +32,13 @@ import Testing
         #expect(purged == PurgedTimes(past: 1500, ahead: 2000..<3000))
     }
 
-    @Test func `purging rows of the future does not move the past`() {
+    @Test func `purging rows of the future does not move the purged past`() {
         var purged = PurgedTimes(past: 10)
         purged.add(from: 3 * Self.hour, through: 5 * Self.hour, latest: Self.hour, isPending: false)
         #expect(purged == PurgedTimes(past: 10, ahead: 3 * Self.hour..<5 * Self.hour + 1))
     }
 
-    @Test func `a past that ends in the future of a trusted clock ends now`() {
+    @Test func `the purged past of a clock in the future ends at the time of the trusted clock`() {
         var purged = PurgedTimes(past: 400 * Self.hour)
         purged.limit(to: 20 * Self.hour)
         #expect(purged == PurgedTimes(past: 20 * Self.hour))

@@ -49,6 +49,24 @@ struct ReaderTests {
         )
     }
 
+    @Test func `a query ends early, with an error, when its rows are not wanted any more`() async throws {
+        try await fill(seconds: 3000)
+        var isWanted = true
+        let reader = try HistoryReader(path: folder.database) { isWanted }
+        var count = 0
+        #expect(throws: StoreFault.self) {
+            try reader.rows(HistoryQuery()) { _ in
+                isWanted = false
+                count += 1
+                return true
+            }
+        }
+        #expect((1..<12_000).contains(count))
+        #expect(throws: StoreFault.self) { try reader.buckets(HistoryQuery(), every: .seconds(60)) { _ in true } }
+        isWanted = true
+        #expect(try reader.allRows().count == 12_000)
+    }
+
     @Test func `the WAL stays with its writer after a reader in the same process has closed`() async throws {
         try await fill(seconds: 1)
         do { #expect(try HistoryReader(path: folder.database).allRows().count == 4) }
@@ -58,7 +76,7 @@ struct ReaderTests {
         #expect(try await folder.shell.value("SELECT count(*) FROM sample") == "8")
     }
 
-    @Test func `the extent of numbers is exact and within the query`() async throws {
+    @Test func `the time range of numeric samples is exact and within the query`() async throws {
         #expect(try reader.extent(withSummaries: true) == nil)
         #expect(try reader.extent(ofNumbers: HistoryQuery()) == nil)
         try await fill(seconds: 7300)

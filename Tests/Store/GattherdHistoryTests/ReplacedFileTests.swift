@@ -78,6 +78,21 @@ struct ReplacedFileTests {
         try await history.close()
     }
 
+    @Test func `a history that was deleted with its folder is reported`() async throws {
+        let place = folder.file("place")
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+        let (entries, said) = AsyncStream.makeStream(of: LogEntry.self)
+        let clock = GatewayClock(now: { Fixture.epoch })
+        var options = HistoryOptions(path: place + "/gattherd.db", consumers: .one, clock: clock)
+        // A pass each second.
+        options.limits.samples = .seconds(1)
+        let history = try await ReadingHistory.open(options, log: Log(threshold: .error) { said.yield($0) })
+        try FileManager.default.removeItem(atPath: place)
+        for await entry in entries where entry.message.contains("deleted with its folder") { break }
+        // The number file cannot be written any more.
+        await #expect(throws: StoreFault.self) { try await history.close() }
+    }
+
     @Test func `a file stays open while it is in place or its folder is missing`() async throws {
         try await history.append(.plain(integers: 0..<10))
         let before = await history.identity

@@ -305,7 +305,7 @@ struct RetentionTests {
         #expect(newest == Fixture.epoch.advanced(by: .seconds(229_999)).microseconds)
     }
 
-    @Test func `one source does not evict the events of others`() throws {
+    @Test func `one device with many events does not evict the events of others`() throws {
         let file = try open(HistoryLimits(maxSize: 8 << 20))
         try file.record((0..<20).map { event($0, $0 % 2 == 0 ? "strap" : nil, "link", bytes: 20) })
         for start in stride(from: 100, to: 20_100, by: 1000) {
@@ -383,7 +383,7 @@ struct RetentionTests {
             HistoryLimits(samples: .seconds(10_000), minutes: .seconds(70_000), hours: .seconds(5000)),
         ]
     )
-    func `if finer rows are kept longer than summaries, they are read exactly`(limits: HistoryLimits) throws {
+    func `rows that are kept longer than their summaries are read exactly`(limits: HistoryLimits) throws {
         let file = try open(limits, consumers: [])
         try fill(file, seconds: 0..<86_400)
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(86_400)))

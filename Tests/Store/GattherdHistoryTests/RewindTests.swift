@@ -74,7 +74,7 @@ struct RewindTests {
         try await history.close()
     }
 
-    @Test func `a consumer goes forward to a receiver that has more`() async throws {
+    @Test func `a consumer moves forward to the cursor of a receiver that has more`() async throws {
         let history = try await open(Self.copy)
         try await history.append(.plain(integers: 0..<10))
         try await history.consumer("copy").rewind(to: 8)
@@ -99,7 +99,7 @@ struct RewindTests {
         try await history.close()
     }
 
-    @Test func `other consumers get nothing twice, and commits continue while a consumer goes back`() throws {
+    @Test func `other consumers get no entry twice, and commits continue while a consumer goes back`() throws {
         let file = try file([Self.copy, Self.mqtt])
         for _ in 0..<10 { try file.append(.plain(integers: 0..<1000)) }
         for name in ["copy", "mqtt"] { file.journal?.acknowledge(through: 10_000, by: name) }

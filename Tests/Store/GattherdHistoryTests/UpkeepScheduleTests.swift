@@ -28,6 +28,18 @@ import Testing
     }
 }
 
+@Suite struct HistoryMaintenanceTests {
+    @Test func `a write-ahead log that grows is reported once, until it was short again`() {
+        let recorder = LogRecorder()
+        let reporter = HistoryReporter(recorder.log, AsyncStream.makeStream(of: HistoryNotice.self).continuation)
+        var maintenance = HistoryMaintenance()
+        for pages in [1000, 65_536, 80_000, 40_000, 70_000] { maintenance.setWALPages(pages, reporter) }
+        #expect(recorder.messages.count == 1)
+        for pages in [1000, 70_000] { maintenance.setWALPages(pages, reporter) }
+        #expect(recorder.messages.count == 2)
+    }
+}
+
 /// The decisions about a file that cannot be used, in virtual time.
 @Suite struct FileFailuresTests {
     private let start = ContinuousClock.now

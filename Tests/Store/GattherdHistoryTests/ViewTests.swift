@@ -261,7 +261,7 @@ struct ViewTests {
         )
     }
 
-    @Test func `a query by time uses the key and does not scan the table`() async throws {
+    @Test func `a query by time uses the primary key and does not scan the table`() async throws {
         let plan = try await folder.shell.rows(
             "EXPLAIN QUERY PLAN SELECT * FROM history WHERE ts >= 5 AND device = 'strap' ORDER BY ts"
         )

@@ -63,7 +63,7 @@ struct OurClient: Sendable {
         let ids = try addresses.map {
             PeripheralID(adapter: adapter, address: try #require(BluetoothAddress($0)))
         }
-        try await central.startDiscovery(on: adapter, services: [])
+        try await central.startDiscovery(on: adapter)
         try await eventually { Set(ids).isSubset(of: known) }
         try await central.stopDiscovery(on: adapter)
         return ids

@@ -57,7 +57,7 @@ import Testing
         #expect(try await absent.exists())
     }
 
-    /// ATT's own 30 s, and then the link.
+    /// Expects the end of a request after the 30 s of ATT, and then the end of the link.
     private func expectEndOfRequest(_ fixture: BlueZFixture) async throws {
         let thing = fixture.device("thing")
         let value = try await thing.characteristic("fff5")

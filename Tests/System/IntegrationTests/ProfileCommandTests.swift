@@ -246,7 +246,7 @@ import Testing
         #expect(try await profile("check", path) == (0, "\(path): good: heart-rate, 3 streams, 1 control, 16 tests\n"))
         #expect(try await profile("check", "/nowhere.yaml") == (66, ""))
         let tag = SharedLibrary.root + "/Plugins/Standard/ruuvitag.yaml"
-        #expect(try await profile("check", tag) == (0, "\(tag): good: ruuvitag, 4 streams, 14 tests\n"))
+        #expect(try await profile("check", tag) == (0, "\(tag): good: ruuvitag, 5 streams, 20 tests\n"))
     }
 
     @Test(arguments: [("16 48 00 03", 0, "No byte is left over."), ("16 48 00", 65, "Not decoded: 00, from 2.")])
@@ -276,7 +276,7 @@ import Testing
             #expect(text.contains("AND stream = 'glucose' ORDER BY ts DESC LIMIT"))
         }
         #expect(page.hasPrefix("# glucose\n"))
-        #expect(page.contains("\n## At each connect\n\n| step | what is done | required |\n| --- | --- | --- |\n"))
+        #expect(page.contains("\n## At each connect\n\n| step | action | required |\n| --- | --- | --- |\n"))
     }
 
     @Test func `the text and the page of a profile of advertisements have its metrics`() async throws {

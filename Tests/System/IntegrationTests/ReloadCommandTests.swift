@@ -79,6 +79,19 @@ import Testing
         await stop()
     }
 
+    @Test func `mistakes are logged and stored without lines of the file, which may have secrets`() async throws {
+        try write("mqtt: {url: \"mqtt://127.0.0.1:1\", passwd: hunter2}")
+        #expect(try await run("reload").code == 78)
+        let history = SQLiteShell(folder.file("elsewhere.db"))
+        let details = "SELECT group_concat(detail) FROM events WHERE kind = 'daemon'"
+        try await eventually { try await history.value(details).contains("unknown key 'passwd'") }
+        #expect(!(try await history.value(details).contains("hunter2")))
+        let start = try await run("run")
+        #expect(start.code == 78)
+        #expect(start.complaints.contains("unknown key 'passwd'") && !start.complaints.contains("hunter2"))
+        await stop()
+    }
+
     @Test(
         arguments: ["zzz: 1", "devices: [{", "gateway: [", "history: {keep: {samples: never}}"]
     )

@@ -63,7 +63,7 @@ struct RestoreAccessTests {
         #expect(try HistoryReader(path: new.file("state/gattherd.db")).contents().samples == 62)
     }
 
-    @Test func `a file with the same content gets its access too`() async throws {
+    @Test func `a file with unchanged content gets its owner and permissions as well`() async throws {
         try makeState()
         try new.write("hush\n", to: "secret")
         #expect(unsafe chmod(new.file("secret"), 0o600) == 0)

@@ -32,15 +32,23 @@ package struct ConfigError: Error, Hashable, Sendable {
 }
 
 extension ConfigError: CustomStringConvertible {
+    /// The position and the problem, without the line of the file: it may have a secret.
+    package var headline: String {
+        let position = place.map { "\($0)" } ?? file
+        return "\(position): \(severity.rawValue): \(problem)"
+    }
+
     /// The format of compilers: position and problem, the line, a caret.
+    ///
+    /// The line is for the person who wrote it. Logs and events have the ``headline``.
     package var description: String {
-        guard let place else { return "\(file): \(severity.rawValue): \(problem)" }
+        guard let place, !problem.isSecret else { return headline }
         let gutter = String(repeating: " ", count: "\(place.line)".count)
         let excerpt = place.excerpt
         let indent = String(repeating: " ", count: excerpt.column - 1)
         let caret = "^" + String(repeating: "~", count: excerpt.width - 1)
         return """
-            \(place): \(severity.rawValue): \(problem)
+            \(headline)
             \(place.line) | \(excerpt.text)
             \(gutter) | \(indent)\(caret)
             """
@@ -56,6 +64,16 @@ package struct ConfigErrors: Error, Hashable, Sendable, CustomStringConvertible 
     }
 
     package var description: String { errors.map(\.description).joined(separator: "\n") }
+
+    /// The maximum number of mistakes in a ``summary``.
+    private static let longestSummary = 20
+
+    /// The first mistakes, each in a line, for logs and events: without the lines of the files, which may have secrets.
+    package var summary: String {
+        let lines = errors.prefix(Self.longestSummary).map(\.headline)
+        let omitted = errors.count - lines.count
+        return (lines + (omitted > 0 ? ["and \(omitted) more mistakes"] : [])).joined(separator: "\n")
+    }
 }
 
 /// A YAML value and its file.

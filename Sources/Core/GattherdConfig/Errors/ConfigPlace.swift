@@ -17,7 +17,9 @@ package struct ConfigSource: Hashable, Sendable {
     }
 }
 
-/// A source that places refer to; a class, so that a place needs no copy of the text.
+/// A source text that places refer to.
+///
+/// A class, so that a place holds no copy of the text.
 final class ConfigFile: Sendable {
     let name: String
     let bytes: [UInt8]

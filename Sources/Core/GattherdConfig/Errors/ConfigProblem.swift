@@ -5,7 +5,7 @@ package enum ConfigProblem: Hashable, Sendable {
     /// The text is not YAML.
     case syntax(String)
     case unknownKey(String, section: String, nearest: String?, known: [String])
-    /// An old name of a key, which has a new one since a version.
+    /// A former name of a key that some version renamed.
     case renamedKey(String, new: String, version: String)
     /// A value of the wrong kind, for example a list instead of a text.
     case wrongKind(found: String, expected: String)
@@ -58,6 +58,11 @@ extension ConfigProblem {
         case .exposedSecret: "exposed_secret"
         }
     }
+}
+
+extension ConfigProblem {
+    /// True for a secret in the text of the configuration.
+    var isSecret: Bool { if case .secret = self { true } else { false } }
 }
 
 extension ConfigProblem: CustomStringConvertible {

@@ -1,6 +1,6 @@
 import GattherdYAML
 
-/// A key of the configuration that has another name since some version.
+/// A key of the configuration that some version renamed.
 ///
 /// Files with the old name stay valid. `gattherd migrate` writes the new one.
 package struct ConfigRename: Hashable, Sendable {
@@ -19,7 +19,7 @@ package struct ConfigRename: Hashable, Sendable {
 
     /// All renames, the oldest first.
     ///
-    /// A line stays for ever, like the file among the tests that has the key.
+    /// Never remove a line: a file in `Tests/Configurations` uses the old name.
     package static let all: [Self] = []
 
     fileprivate func applies(to name: String, in path: [String]) -> Bool {

@@ -6,7 +6,8 @@ struct BrokerReader {
 
     /// Reads `url`, `version`, `client_id`, the credentials and `tls`; `nil` without a valid URL.
     func settings(_ section: SectionReader, gateway: String) -> MQTTSettings? {
-        let broker = broker(section)
+        let instead = "write username and password_file instead of user:password@"
+        let broker = section.url(.broker, insteadOfPassword: instead)
         var settings = MQTTSettings(
             broker: broker?.value ?? BrokerAddress(host: "localhost", port: 1883),
             gateway: gateway
@@ -24,22 +25,6 @@ struct BrokerReader {
             let isPrintable = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
             return (1...128).contains(text.utf8.count) && isPrintable ? text : nil
         }
-    }
-
-    private func broker(_ section: SectionReader) -> Located<BrokerAddress>? {
-        let grammar = ConfigGrammar<BrokerAddress>.broker
-        let text = ConfigGrammar(noun: grammar.noun, advice: grammar.advice, shape: grammar.shape) { $0 }
-        guard let url = section.required("url", text), let place = url.place else { return nil }
-        if url.value.contains("@") {
-            let instead = "write username and password_file instead of user:password@"
-            section.report(.secret(key: "url", instead: instead), at: place)
-            return nil
-        }
-        guard let address = grammar.read(url.value) else {
-            section.report(.invalid(url.value, expected: grammar.noun, advice: grammar.advice), at: place)
-            return nil
-        }
-        return Located(address, at: place)
     }
 
     private func credentials(_ section: SectionReader, _ settings: inout MQTTSettings) {
@@ -75,13 +60,7 @@ struct BrokerReader {
         tls.key = section.value("key", .path).map { resolve($0) }
         tls.serverName = section.value("server_name", serverName)?.value
         section.read("min_version", .choice("a version of TLS"), into: &tls.minimumVersion)
-        for (one, other) in [("certificate", "key"), ("key", "certificate")] {
-            guard let place = section.place(of: one), section.place(of: other) == nil else { continue }
-            section.report(
-                .missing(key: other, section: "'tls'", advice: "'\(one)' has no effect without it"),
-                at: place
-            )
-        }
+        section.requireBoth("certificate", "key", in: "'tls'")
         return tls
     }
 }

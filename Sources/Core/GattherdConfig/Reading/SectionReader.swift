@@ -262,7 +262,7 @@ package final class SectionReader {
         let (start, end) = (node.node.position, node.node.end)
         guard start.line == end.line else { return node.place }
         let column = start.column + failure.offset + (isPlain ? 0 : 1)
-        // The text of an alias is elsewhere.
+        // The text of an alias stands at its anchor, so the column may lie beyond this node.
         guard column < end.column else { return node.place }
         return ConfigPlace(node.file, line: start.line, column: column, width: min(failure.width, end.column - column))
     }

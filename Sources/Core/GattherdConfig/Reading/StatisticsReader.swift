@@ -5,7 +5,7 @@ struct StatisticsReader {
     func settings(_ section: SectionReader) -> StatisticsSettings? {
         let instead = "put it into a file that only gattherd may read, and write token_file"
         section.forbid("token", .secret(key: "token", instead: instead))
-        let url = url(section)
+        let url = section.url(Self.url, insteadOfPassword: "write token_file instead of user:password@")
         let token = section.required("token_file", .path).map { resolve($0) }
         let files = section.section("tls") { tls($0) }
         if let place = section.place(of: "tls"), let url, !url.value.usesTLS {
@@ -18,19 +18,9 @@ struct StatisticsReader {
         return settings
     }
 
-    private func url(_ section: SectionReader) -> Located<ServerURL>? {
+    private static var url: ConfigGrammar<ServerURL> {
         let (noun, advice) = ("the URL of Home Assistant", "write for example http://homeassistant.local:8123")
-        let grammar = ConfigGrammar(noun: noun, advice: advice, shape: .pattern("^https?://")) { $0 }
-        guard let text = section.required("url", grammar), let place = text.place else { return nil }
-        if text.value.contains("@") {
-            section.report(.secret(key: "url", instead: "write token_file instead of user:password@"), at: place)
-            return nil
-        }
-        guard let url = ServerURL(text.value) else {
-            section.report(.invalid(text.value, expected: noun, advice: advice), at: place)
-            return nil
-        }
-        return Located(url, at: place)
+        return ConfigGrammar(noun: noun, advice: advice, shape: .pattern("^https?://")) { ServerURL($0) }
     }
 
     private typealias Files = (ca: Located<String>?, certificate: Located<String>?, key: Located<String>?)
@@ -38,11 +28,7 @@ struct StatisticsReader {
     private func tls(_ section: SectionReader) -> Files {
         let (ca, certificate) = (section.value("ca", .path), section.value("certificate", .path))
         let key = section.value("key", .path)
-        for (one, other) in [("certificate", "key"), ("key", "certificate")] {
-            guard let place = section.place(of: one), section.place(of: other) == nil else { continue }
-            let advice = "'\(one)' has no effect without it"
-            section.report(.missing(key: other, section: "'tls'", advice: advice), at: place)
-        }
+        section.requireBoth("certificate", "key", in: "'tls'")
         return (ca.map { resolve($0) }, certificate.map { resolve($0) }, key.map { resolve($0) })
     }
 }

@@ -31,8 +31,8 @@ extension ConfigDescriptions {
         "mqtt.controls": ConfigDescription("False if no control can be set by MQTT.", default: "true"),
         "mqtt.backlog_rate": ConfigDescription(
             """
-            Messages with readings per second after the broker was away, at least. The rate is never less than twice the \
-            incoming rate. Choose less for slow subscribers.
+            The least rate, in messages with readings per second, at which the backlog is sent after the broker was \
+            away. It is never less than twice the incoming rate. Choose less for slow subscribers.
             """,
             default: "4000"
         ),

@@ -57,7 +57,7 @@ extension ConfigReference.Entry {
     /// The name of the key.
     package var name: String { key.name }
 
-    /// The section that describes its keys; `nil` if it does so itself.
+    /// The section with the description of the keys of this one; `nil` if this section has it.
     var referred: String? { ConfigDescriptions.repeated[path] }
 
     /// The kinds of its value in words; empty for a mapping alone.

@@ -35,7 +35,7 @@ public struct AlertMachine: Sendable {
     }
 
     public enum Change: Hashable, Sendable {
-        /// The reason is for people.
+        /// The alert is raised, for a reason in words for people.
         case raised(Key, reason: String)
         case cleared(Key)
     }
@@ -72,7 +72,7 @@ public struct AlertMachine: Sendable {
         switch event {
         case .configure(let rules, let names): return configure(rules, names, now)
         case .held(let isHeld, let device): return setHeld(isHeld, device, now)
-        case .elsewhere(let isElsewhere, let device): return setElsewhere(isElsewhere, device, now)
+        case .elsewhere(let isElsewhere, let device): return setOwnedElsewhere(isElsewhere, device, now)
         case .described(let description): return described(description)
         case .heard(let device): return heard(device, now)
         case .value(let value, let metric, let stream, let device):
@@ -125,7 +125,7 @@ public struct AlertMachine: Sendable {
         return heard(device, now)
     }
 
-    private mutating func setElsewhere(_ isElsewhere: Bool, _ device: String, _ now: Duration) -> [Change] {
+    private mutating func setOwnedElsewhere(_ isElsewhere: Bool, _ device: String, _ now: Duration) -> [Change] {
         guard elsewhere.contains(device) != isElsewhere else { return [] }
         if isElsewhere { elsewhere.insert(device) } else { elsewhere.remove(device) }
         guard var state = devices[device] else { return [] }

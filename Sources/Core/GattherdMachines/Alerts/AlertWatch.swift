@@ -5,9 +5,9 @@ extension AlertMachine {
     struct Watch: Sendable {
         let rule: AlertRule
         var isRaised: Bool
-        /// The series whose newest value is outside, with the reason.
+        /// The series whose newest value is outside the bounds, with the reason.
         var outside: [String: String] = [:]
-        /// The time of the first of them.
+        /// The time since which at least one series is outside.
         var outsideSince = Duration.zero
     }
 }

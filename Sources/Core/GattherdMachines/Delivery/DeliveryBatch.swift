@@ -16,7 +16,7 @@ struct DeliveryBatch {
     }
 
     private(set) var messages: [DeliveryMessage] = []
-    /// The number of readings that were published before.
+    /// The number of readings in the batch that were published before.
     private(set) var again = 0
     let sentAt: Duration
     private var openMessages: [Int: OpenMessage] = [:]
@@ -52,7 +52,7 @@ struct DeliveryBatch {
         openMessages[group]?.bytes += reading.size
     }
 
-    /// Counts a reading that was published before.
+    /// Counts one more reading that was published before.
     mutating func countAgain() {
         again += 1
     }

@@ -205,7 +205,7 @@ extension SampleValue {
 }
 
 extension JournalReading {
-    /// The values of each metric as it is published: of a metric that is not repeated only the first.
+    /// The values of each metric as they are published: only the first of a metric that is not repeated.
     fileprivate var valuesByMetric: [String: [SampleValue]] {
         var values: [String: [SampleValue]] = [:]
         for sample in samples where stream.metrics.indices.contains(sample.metric) {

@@ -83,7 +83,7 @@ extension DeliveryMachine {
         case awaitingSubscribers
         /// The broker does not accept readings now.
         case busy
-        /// The broker refuses readings and has accepted no other since.
+        /// The broker refuses readings, and has accepted none since.
         case refused
     }
 
@@ -232,7 +232,7 @@ public struct BrokerFault: Error, Hashable, Sendable {
     }
 
     /// True if the configuration must change before a retry can succeed.
-    public var needsSomebody: Bool {
+    public var needsConfigurationChange: Bool {
         switch kind {
         case .credentials, .session, .security: true
         case .unreachable, .lost, .busy: false

@@ -177,9 +177,9 @@ public struct DeliveryMachine: Sendable {
         if count > 0 { gate.committed(count, at: now) }
     }
 
-    /// Delays readings of an earlier run.
+    /// Makes readings of an earlier run wait for subscribers.
     ///
-    /// The head alone does not tell: events of this run may precede its first reading.
+    /// The number of the head does not show them: events of this run may precede its first reading.
     private mutating func delayBacklog(_ readings: [JournalReading]) {
         guard case .connected(let since) = phase, let first = readings.first else { return }
         if journal.mayBeFromEarlierRun(first.seq) { gate.delayBacklog(connectedSince: since) }
@@ -252,8 +252,19 @@ public struct DeliveryMachine: Sendable {
         guard let (reading, sentAt) = window?.inFlightReading(outcome.seq) else { return nil }
         gate.answered(sentAt: sentAt)
         let decision = gate.handle(outcome.verdict, on: reading, at: now)
-        if decision.isDone { window?.acknowledge(reading.seq, at: now) } else { window?.putBack(reading.seq) }
+        if decision.isDone, !mustFollow(outcome) {
+            window?.acknowledge(reading.seq, at: now)
+        } else {
+            window?.putBack(reading.seq)
+        }
         return decision.report
+    }
+
+    /// True if a reading was accepted before an earlier one of its stream, which waits to be sent again.
+    ///
+    /// The newest such reading is published again behind that one, or the topic's last message would be an old value.
+    private func mustFollow(_ outcome: PublishOutcome) -> Bool {
+        outcome.isAcknowledgement && gate.isHolding && window?.needsRepetition(outcome.seq) == true
     }
 
     // MARK: - The session
@@ -341,7 +352,7 @@ public struct DeliveryMachine: Sendable {
         reset(at: now)
         hasHistory = true
         failures += 1
-        let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
+        let backoff = fault.needsConfigurationChange ? options.refusedBackoff : options.backoff
         let delay = backoff.delay(after: failures, using: &random)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]

@@ -229,6 +229,18 @@ struct DeliveryWindow: Sendable {
         return (entries[index].reading, entries[index].sentAt)
     }
 
+    /// True if an earlier reading of the stream has to be sent again, after this one, and no newer one will follow.
+    func needsRepetition(_ seq: Int64) -> Bool {
+        guard let index = index(of: seq) else { return false }
+        let (stream, sentAt) = (StreamKey(entries[index].reading), entries[index].sentAt)
+        let isEarlierDue = entries[first..<index].contains { entry in
+            (entry.state == .unsent || entry.state == .inFlight && entry.sentAt > sentAt)
+                && StreamKey(entry.reading) == stream
+        }
+        return isEarlierDue
+            && !entries[(index + 1)...].contains { !$0.mayPass && StreamKey($0.reading) == stream }
+    }
+
     /// The reading in flight that was sent first; `nil` if none was sent before `time`.
     func sent(before time: Duration) -> Int64? {
         let owed = entries[first...].lazy.filter { $0.state == .inFlight && $0.sentAt < time }

@@ -41,7 +41,7 @@ struct GatheredReadings: Sendable {
     /// The limits of one message.
     static let maximumReadings = 100
     static let maximumBytes = 32 << 10
-    /// The number of waiting readings from which none waits for others.
+    /// The number of waiting readings from which on new ones are sent without waiting for others.
     static let maximumWaiting = 2048
     /// The number of streams beyond which those without waiting readings are forgotten.
     static let maximumStreams = 4096

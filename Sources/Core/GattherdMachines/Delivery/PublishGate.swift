@@ -218,7 +218,7 @@ struct PublishGate: Sendable {
             refusals.skip()
             return acknowledge(reading, .skipped(reading, detail))
         case .setAside(let detail):
-            // Only a broker that accepts other topics proves that.
+            // Topics are set aside only if the broker accepts others, so it does not refuse everything.
             refusals.accepted()
             return acknowledge(reading, .skipped(reading, detail))
         case .refused(let detail): return hold(reading, detail, at: now)

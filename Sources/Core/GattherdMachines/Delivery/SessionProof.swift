@@ -1,11 +1,13 @@
-/// The topics that the broker accepted and refused in one session: the proof that it refuses a topic, and not all.
+/// The topics that the broker accepted and refused in one session.
+///
+/// Accepted topics prove that a refusal concerns one topic, and not the whole broker.
 struct SessionProof: Sendable {
     /// The refusals of a topic by answers, since the broker last accepted it.
     private struct Refusals {
         let since: Duration
-        /// The number of refusals between which the broker accepted other topics.
+        /// The number of refusals, counting only those with an accepted message on another topic in between.
         var count = 0
-        /// The value of ``acceptances`` at the last of them.
+        /// The value of ``acceptances`` at the last counted refusal.
         var acceptances = 0
     }
 

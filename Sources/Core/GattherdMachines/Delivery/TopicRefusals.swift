@@ -40,11 +40,11 @@ public struct TopicRefusals: Sendable {
     public enum Answer: Hashable, Sendable {
         /// The topic is set aside now.
         case setAside(String)
-        /// The topic was set aside before.
+        /// The topic was set aside earlier.
         case isSetAside
         /// The broker has accepted nothing else since the first refusal; the message should be sent again.
         case unproven
-        /// The same, for longer than a broker may fail.
+        /// The broker has accepted nothing else for longer than a broker may fail.
         case brokerAcceptsNothing
         /// The packet is not known, or a requester chose its topic.
         case ignored
@@ -52,13 +52,13 @@ public struct TopicRefusals: Sendable {
 
     /// The durations of the search.
     public struct Options: Sendable {
-        /// The time for which the first topic must be blamed, or any topic refused, before it is set aside.
+        /// The least time from the first refusal, or the first blame if none is set aside, until a topic is set aside.
         public var delay = Duration.seconds(20)
         /// The pause before a topic is tried again; each is twice as long as the one before, up to six times this.
         public var retryPause = Duration.seconds(600)
         /// The time from the start of a session in which deferred topics wait for others to be accepted.
         public var deferral = Duration.seconds(5)
-        /// The time for which a broker must refuse everything by its answers before that is reported.
+        /// The time for which a broker must refuse every message before the fault is reported.
         public var faultDelay = Duration.seconds(60)
 
         public init() {}
@@ -70,9 +70,9 @@ public struct TopicRefusals: Sendable {
     private static let longestPauseFactor = 6
     /// The longest time for which packets are sent one at a time.
     private static let caution = Duration.seconds(10)
-    /// The topics that are remembered.
+    /// The maximum number of topics that are remembered.
     private static let capacity = 1000
-    /// The topics that are deferred; a broker that fails at more of them is faulty.
+    /// The maximum number of deferred topics; a broker that fails at more topics is faulty.
     private static let deferredCapacity = 16
 
     /// The origin of a packet's topic, and its role in the search.
@@ -190,25 +190,33 @@ public struct TopicRefusals: Sendable {
     ///
     /// - Parameters:
     ///   - identifier: The packet identifier.
+    ///   - topic: The topic of a reading. Its packet may be forgotten: brokers may answer out of order, and many others
+    ///     may have followed it.
     ///   - reason: The broker's reason, for display.
     ///   - isProven: True if the broker is known to accept other topics.
     ///   - now: The time.
     /// - Returns: The conclusion.
     public mutating func refused(
         _ identifier: UInt16,
+        on topic: String? = nil,
         _ reason: String,
         isProven: Bool = false,
         at now: Duration
     ) -> Answer {
-        guard let end = sent.position(of: identifier) else { return .ignored }
-        let packet = sent.unanswered[end]
-        sent.remove(through: end)
-        guard packet.origin != .chosenTopic else { return .ignored }
-        guard refusals[packet.topic] == nil else { return .isSetAside }
-        guard isProven || proof.refused(packet.topic, at: now) else {
+        guard let topic = removeRefused(identifier) ?? topic else { return .ignored }
+        guard refusals[topic] == nil else { return .isSetAside }
+        guard isProven || proof.refused(topic, at: now) else {
             return now - proof.acceptsNothing(at: now) >= options.faultDelay ? .brokerAcceptsNothing : .unproven
         }
-        return setAside(packet.topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
+        return setAside(topic, reason, at: now).map(Answer.setAside) ?? .isSetAside
+    }
+
+    /// Removes a refused packet with all before it; returns its topic unless a requester chose it.
+    private mutating func removeRefused(_ identifier: UInt16) -> String? {
+        guard let end = sent.position(of: identifier) else { return nil }
+        let packet = sent.unanswered[end]
+        sent.remove(through: end)
+        return packet.origin == .chosenTopic ? nil : packet.topic
     }
 
     /// Records that the broker acknowledged later packets and not this one, which is on `topic`.

@@ -9,9 +9,9 @@ public struct LeaseBid: Hashable, Sendable {
         /// Heard several times.
         case steady
         case heard
-        /// Not heard for one and a half windows.
+        /// Not heard for 1.5 times the ``SmoothedSignal/window``.
         case silent
-        /// Not heard for two and a half windows.
+        /// Not heard for 2.5 times the ``SmoothedSignal/window``.
         case gone
     }
 
@@ -34,7 +34,7 @@ public struct LeaseBid: Hashable, Sendable {
 
     /// The bid in words: `east has the link`, `east hears it with -61 dBm`.
     public var words: String {
-        if let problem { return "\(gateway) cannot: \(problem)" }
+        if let problem { return "\(gateway) cannot own it: \(problem)" }
         let level = rssi.map { " with \($0) dBm" } ?? ""
         return switch standing {
         case .linked: "\(gateway) has the link"

@@ -27,25 +27,20 @@ struct LeaseExchanges: Sendable {
 
     var isPending: Bool { pending != nil }
 
-    /// True if the pending exchange claims a lease.
-    var hasClaim: Bool {
-        pending?.requests.contains { if case .claim = $0.operation { true } else { false } } ?? false
-    }
-
     /// True if the centre has not answered for the duration of a lease.
     func isCut(at now: Duration) -> Bool {
         guard let contact else { return now - start >= policy.startLimit }
         return now - contact >= policy.duration
     }
 
-    /// True if the next exchange may begin: a pause after the last one, or a longer one after a failure.
+    /// True if the next exchange may begin: `pause` after the last one, and later after a failure.
     func isDue(after pause: @autoclosure () -> Duration, at now: Duration) -> Bool {
         guard pending == nil else { return false }
         guard let last else { return true }
         return now >= last + (failures > 0 ? retry.ceiling(after: failures - 1) : pause())
     }
 
-    /// True if an exchange is due although no device needs one.
+    /// True if an exchange is due to stay in contact, even if no device needs one.
     func isContactDue(at now: Duration) -> Bool { contact.map { now - $0 >= policy.renewal } ?? true }
 
     /// Starts an exchange and returns its ticket.

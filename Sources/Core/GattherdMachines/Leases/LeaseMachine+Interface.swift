@@ -42,7 +42,7 @@ extension LeaseMachine {
         case slots(isFull: Bool)
         /// The answer to ``Effect/exchange(_:ticket:)``.
         case answered(ticket: Int, [LeaseRow])
-        /// The centre did not answer; it is not known whether it carried the request out.
+        /// The centre did not answer; it may have carried out the request or not.
         case failed(ticket: Int)
         /// The gateway stops; `releases` is false if its links stay.
         case stop(releases: Bool)
@@ -68,11 +68,11 @@ extension LeaseMachine {
         public var duration = Duration.seconds(30)
         /// The time after which a lease is renewed, and a bid is repeated.
         public var renewal = Duration.seconds(10)
-        /// The pause between two exchanges while nothing changes hands.
+        /// The pause between two exchanges while no device may change its owner.
         public var calmPause = Duration.seconds(2)
-        /// The pause while a device may change hands.
+        /// The pause while a device may change its owner.
         public var busyPause = Duration.milliseconds(500)
-        /// The pause while a device is about to change hands.
+        /// The pause while a device is about to change its owner.
         public var quickPause = Duration.milliseconds(200)
         /// The shortest pause, for changes of this gateway's bids.
         public var shortestPause = Duration.milliseconds(100)
@@ -90,6 +90,8 @@ extension LeaseMachine {
         public var failurePause = Duration.seconds(300)
         /// The time after the start at which a centre without an answer counts as unreachable.
         public var startLimit = Duration.seconds(10)
+        /// The longest wait of a stop for the answer of the centre.
+        public var stopLimit = Duration.seconds(2)
 
         public init() {}
     }
@@ -100,7 +102,7 @@ public struct LeaseRequest: Hashable, Sendable {
     public enum Operation: Hashable, Sendable {
         /// Requests no change, only the answer.
         case observe
-        /// The lease, if its epoch is this one and it is free; its next epoch is greater.
+        /// Claims the lease if it is free and still has this epoch; the centre then gives it a greater one.
         case claim(epoch: Int64)
         case renew(epoch: Int64)
         case release(epoch: Int64)

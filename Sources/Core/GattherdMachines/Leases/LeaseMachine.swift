@@ -12,13 +12,10 @@ public struct LeaseMachine: Sendable {
     private var devices: [String: LeaseState] = [:]
     private var isFull = false
     private var isStopped = false
-    /// True if the leases are released when the answer to a claim has come.
-    private var isReleaseDue = false
+    /// The time until which the release of the leases waits for the answer of the centre; `nil` if none is due.
+    private var releaseEnd: Duration?
     private var exchanges: LeaseExchanges
-    /// The owners that were reported last, by device.
-    private var reported: [String: LeaseStatus] = [:]
-    /// The details of the last withdrawals, by device.
-    private var withdrawals: [String: String] = [:]
+    private var reports = LeaseReports()
 
     /// - Parameters:
     ///   - gateway: The gateway's name at the centre.
@@ -44,7 +41,7 @@ public struct LeaseMachine: Sendable {
             failed(ticket)
             return releaseIfDue(at: now)
         case .stop(let releases): return stop(releases: releases, at: now)
-        case .tick: return isStopped ? [] : decide(at: now) + exchange(at: now)
+        case .tick: return isStopped ? abandonExchange(at: now) : decide(at: now) + exchange(at: now)
         }
         return []
     }
@@ -67,14 +64,14 @@ public struct LeaseMachine: Sendable {
     public func isAdmitted(_ device: String) -> Bool { devices[device]?.isAdmitted ?? false }
 
     /// The reason why the device may not be connected here; `nil` if it may.
-    public func withdrawal(of device: String) -> String? { withdrawals[device] }
+    public func withdrawal(of device: String) -> String? { reports.withdrawal(of: device) }
 
     /// The addresses of the devices that this gateway owned last, for a restart without the centre.
     public var lastOwned: Set<String> {
         Set(devices.values.lazy.filter { $0.wasOwned(by: gateway) }.map(\.settings.address))
     }
 
-    /// True while a device is about to change hands, so that every tenth of a second counts.
+    /// True while a device is about to change its owner, so that the pauses must be short.
     public func isBusy(at now: Duration) -> Bool {
         devices.values.contains { state in
             let outlook = outlook(state, at: now)
@@ -129,8 +126,7 @@ public struct LeaseMachine: Sendable {
             next[device.name] = state
         }
         devices = next
-        reported = reported.filter { next[$0.key] != nil }
-        withdrawals = withdrawals.filter { next[$0.key] != nil }
+        reports.keep { next[$0] != nil }
     }
 
     private func outlook(_ state: LeaseState, at now: Duration) -> LeaseOutlook {
@@ -164,31 +160,16 @@ public struct LeaseMachine: Sendable {
     private mutating func store(_ state: LeaseState, _ name: String, at now: Duration) -> [Effect] {
         let wasAdmitted = devices[name]?.isAdmitted ?? false
         devices[name] = state
-        var effects: [Effect] = []
         let detail = withdrawal(of: state, at: now)
-        if state.isAdmitted != wasAdmitted, state.isAdmitted {
-            effects.append(.admit(device: name))
-        } else if !state.isAdmitted, wasAdmitted || withdrawals[name] != detail {
-            effects.append(.withdraw(device: name, detail: detail))
-        }
-        withdrawals[name] = state.isAdmitted ? nil : detail
-        return effects + report(name, at: now)
+        let effects = reports.admission(of: name, state.isAdmitted, before: wasAdmitted, detail: detail)
+        guard let status = status(of: name, at: now) else { return effects }
+        return effects + reports.change(of: name, to: status)
     }
 
     private func withdrawal(of state: LeaseState, at now: Duration) -> String {
         if case .releasing = state.role { return "handed over: \(state.reason)" }
         if let owner = state.owner(at: now), owner != gateway { return "owned by gateway \(owner)" }
         return isCut(at: now) ? "the centre, which decides who connects it, is away" : "no gateway owns it"
-    }
-
-    /// Returns the change of owner, if there is one.
-    private mutating func report(_ name: String, at now: Duration) -> [Effect] {
-        guard let status = status(of: name, at: now) else { return [] }
-        let before = reported[name]
-        guard before != nil || status.owner != nil else { return [] }
-        guard before?.owner != status.owner || before?.epoch != status.epoch else { return [] }
-        reported[name] = status
-        return [.changed(device: name, status)]
     }
 
     /// Connects the devices that this gateway owns, or owned last, while the centre is unreachable.
@@ -246,35 +227,40 @@ public struct LeaseMachine: Sendable {
     private mutating func request(_ name: String, at now: Duration) -> LeaseRequest? {
         guard var state = devices[name] else { return nil }
         let outlook = outlook(state, at: now)
-        let own = outlook.own
-        var operation = LeaseRequest.Operation.observe
-        var reason = state.reason
-        if case .releasing(let grant, _) = state.role, state.isReadyToRelease(at: now) {
-            operation = .release(epoch: grant.epoch)
-        } else if case .owner(let grant) = state.role, now - state.renewedAt >= policy.renewal {
-            operation = .renew(epoch: grant.epoch)
-        } else if outlook.isClaimable || outlook.isNextInLine {
-            operation = .claim(epoch: state.row?.epoch ?? 0)
-            reason = outlook.election.reason
-            (state.role, state.reason) = (.claiming, reason)
-        }
+        let operation = nextOperation(&state, outlook, at: now)
         devices[name] = state
+        let own = outlook.own
         let isBidDue = state.isBidDue(own, policy, isHandingOver: outlook.isHandingOver, at: now)
         let isOld = state.row == nil || now - state.rowTime >= policy.renewal
         let isListDue = state.isListDue(of: gateway)
-        let isDue = isBidDue || isOld || isListDue
         let isConcerned = own.isAudible || state.isAdmitted || state.grant != nil
-        guard isDue || isConcerned || operation != .observe else { return nil }
+        guard isBidDue || isOld || isListDue || isConcerned || operation != .observe else { return nil }
         var request = LeaseRequest(
             device: name,
             address: state.settings.address,
             bid: own,
             isBidDue: isBidDue,
             operation: operation,
-            reason: reason
+            reason: state.reason
         )
         if isListDue { request.gateways = state.settings.gateways ?? [] }
         return request
+    }
+
+    /// Returns the operation that the state requires; a claim begins with the request.
+    private func nextOperation(
+        _ state: inout LeaseState,
+        _ outlook: LeaseOutlook,
+        at now: Duration
+    ) -> LeaseRequest.Operation {
+        switch state.role {
+        case .releasing(let grant, _) where state.isReadyToRelease(at: now): return .release(epoch: grant.epoch)
+        case .owner(let grant) where now - state.renewedAt >= policy.renewal: return .renew(epoch: grant.epoch)
+        default: break
+        }
+        guard outlook.isClaimable || outlook.isNextInLine else { return .observe }
+        (state.role, state.reason) = (.claiming, outlook.election.reason)
+        return .claim(epoch: state.row?.epoch ?? 0)
     }
 
     // MARK: - Answers
@@ -343,21 +329,27 @@ public struct LeaseMachine: Sendable {
 
     private mutating func stop(releases: Bool, at now: Duration) -> [Effect] {
         isStopped = true
-        isReleaseDue = releases
         guard releases else {
             exchanges.cancel()
             for name in devices.keys { devices[name]?.role = .standby }
             return []
         }
-        // The centre may be giving a lease, whose epoch is in the answer.
-        if !exchanges.hasClaim { exchanges.cancel() }
+        releaseEnd = now + policy.stopLimit
+        // An answer that is awaited may give a lease, with its epoch. Bids under way could arrive after the last ones.
         return releaseIfDue(at: now)
     }
 
-    /// Releases the leases at the end, once no claim is open.
+    /// Releases the leases without an answer that is late; a lease that it gives expires.
+    private mutating func abandonExchange(at now: Duration) -> [Effect] {
+        guard let releaseEnd, now >= releaseEnd else { return [] }
+        exchanges.cancel()
+        return releaseIfDue(at: now)
+    }
+
+    /// Releases the leases at the end, once no answer is awaited.
     private mutating func releaseIfDue(at now: Duration) -> [Effect] {
-        guard isReleaseDue, !exchanges.isPending else { return [] }
-        isReleaseDue = false
+        guard releaseEnd != nil, !exchanges.isPending else { return [] }
+        releaseEnd = nil
         let requests = devices.keys.sorted().compactMap { name -> LeaseRequest? in
             guard let state = devices[name], let grant = state.grant, now < grant.until else { return nil }
             devices[name]?.role = .standby

@@ -26,16 +26,16 @@ struct LeaseOutlook {
         owner = state.owner(at: now)
     }
 
-    /// True if the gateway cannot know the other bids: it continues as before.
+    /// True if the gateway does not know the current bids of the others, and so continues as before.
     var hasOldRow: Bool { now - state.rowTime >= policy.calmPause * 3 }
 
-    /// True if this gateway could own the device: another one does not.
+    /// True if no other gateway owns the device.
     private var isFree: Bool { owner == nil || owner == gateway }
 
     /// The choice of an owner if the lease is free.
     var election: LeaseElection { LeaseElection(rivals + [own], owner: nil) }
 
-    /// The choice between this gateway, which is the owner, and the others.
+    /// The choice between this gateway, the current owner, and the others.
     var challenge: LeaseElection {
         LeaseElection(
             rivals + [own],
@@ -45,7 +45,7 @@ struct LeaseOutlook {
         )
     }
 
-    /// The reason why another gateway is the owner, or none.
+    /// The reason for the current owner, or for having none.
     var reason: String {
         guard let row = state.row else { return "the centre has not answered yet" }
         return owner == nil ? election.reason : row.reason
@@ -71,7 +71,7 @@ struct LeaseOutlook {
         return winner == gateway && (own.standing == .linked || isCompared)
     }
 
-    /// True if other gateways have had time to bid, as they have while the device has an owner.
+    /// True if other gateways have had time to bid; while the device has an owner, they always have.
     private var isCompared: Bool {
         if state.row?.owner != nil, own.standing == .steady { return true }
         return state.audibleSince.map { now - $0 >= policy.comparison } ?? false

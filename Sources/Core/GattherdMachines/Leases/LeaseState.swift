@@ -13,7 +13,7 @@ struct LeaseState: Sendable {
         case owner(Grant)
         /// The link must end before the lease is released.
         case releasing(Grant, since: Duration)
-        /// The centre is away, and this gateway connects the device as before, or because it is the device's own.
+        /// The centre is unreachable. This gateway connects the device, as its last owner or because it is its own.
         case alone
     }
 
@@ -29,9 +29,9 @@ struct LeaseState: Sendable {
     /// The time until which the device counts as heard without an advertisement.
     private var graceEnd = Duration.zero
     private(set) var unlinkedSince: Duration?
-    /// The time by which an owner that has lost its link should have it back.
+    /// The time by which an owner that lost its link should have a link again.
     private var recoveryEnd: Duration?
-    /// The end of the time without bids, after a failure.
+    /// The end of the period without bids after a failure.
     private var blockEnd = Duration.zero
     private var blockReason = ""
     /// The time since which the device is heard without a pause.
@@ -107,7 +107,7 @@ struct LeaseState: Sendable {
         unlinkedSince = now
     }
 
-    /// Starts the time of a new owner, in which it counts as hearing the device.
+    /// Starts the grace period of a new owner, in which it counts as hearing the device.
     mutating func beginOwnership(_ grace: Duration, at now: Duration) {
         recoveryEnd = nil
         if settings.isConnectable, phase != .linked { beginGrace(grace, at: now) }
@@ -159,7 +159,7 @@ struct LeaseState: Sendable {
             return "it is configured for \(gateways.joined(separator: ", "))"
         }
         if let gateways = row?.gateways, !gateways.contains(gateway) {
-            return "the centre has it for \(gateways.joined(separator: ", "))"
+            return "the centre reserves it for \(gateways.joined(separator: ", "))"
         }
         if phase == .held, !isOwner, !wasOwned(by: gateway) { return "a person has disconnected it there" }
         if now < blockEnd { return blockReason }
@@ -200,7 +200,8 @@ struct LeaseState: Sendable {
 
     /// True if the link is ending or has ended, so that another gateway may make one.
     ///
-    /// Its session has ended then. BlueZ takes two seconds to end a link, in which the next owner can claim the lease.
+    /// The link session has ended by then. BlueZ needs two seconds to end the link; meanwhile the next owner can
+    /// claim the lease.
     func isReadyToRelease(at now: Duration) -> Bool {
         guard case .releasing(_, let since) = role else { return false }
         switch phase {

@@ -2,12 +2,12 @@
 ///
 /// Time is passed in, counted from any fixed instant.
 public struct SmoothedSignal: Hashable, Sendable {
-    /// The weight of a new advertisement, once there are as many.
+    /// The number of advertisements over which the mean is taken; older ones fade out.
     private static let longestMemory = 8
-    /// The number of advertisements from which a strength is compared with others.
+    /// The number of advertisements after which a strength may be compared with others.
     private static let steadyCount = 3
     private static let windows = Duration.seconds(2)...Duration.seconds(3600)
-    /// The mean intervals between advertisements that make one window.
+    /// The number of mean intervals between advertisements in one window.
     private static let intervalsPerWindow = 4
 
     private static let shortestQuiet = Duration.milliseconds(1500)

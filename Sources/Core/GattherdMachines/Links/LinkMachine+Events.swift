@@ -37,11 +37,7 @@ extension LinkMachine {
     ///
     /// A pause under way continues, so that a flapping peripheral is not contacted at once. BlueZ 5.66 removes the
     /// object within milliseconds of a failed attempt. The answer to the attempt follows with more detail.
-    mutating func vanished(
-        _ detail: String,
-        at now: Duration,
-        using generator: inout some RandomNumberGenerator
-    ) -> [Effect] {
+    mutating func vanished(_ detail: String, using generator: inout some RandomNumberGenerator) -> [Effect] {
         presence.gone()
         let ended = ended()
         switch state {
@@ -56,7 +52,7 @@ extension LinkMachine {
         case .connecting:
             return []
         case .discovering, .preparing, .ready:
-            return failed(LinkFault(.vanished, detail), isDown: true, at: now, using: &generator)
+            return failed(LinkFault(.vanished, detail), isDown: true, using: &generator)
         }
     }
 
@@ -112,7 +108,7 @@ extension LinkMachine {
         return [change(to: .ready, reason: nil)]
     }
 
-    /// Reads a changed table again; a session that keeps ending costs the link.
+    /// Reads a changed table again; ends the link if sessions keep ending.
     mutating func sessionStale(at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
@@ -120,7 +116,7 @@ extension LinkMachine {
         case .preparing, .ready:
             guard stability.reopen(at: now) else {
                 let fault = LinkFault(.gattError, "its services or subscriptions ended again")
-                return failed(fault, isDown: false, at: now, using: &generator)
+                return failed(fault, isDown: false, using: &generator)
             }
             return replaceSession(reason: .gattError)
         case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
@@ -128,7 +124,7 @@ extension LinkMachine {
         }
     }
 
-    /// Keeps subscriptions to unchanged attributes; a table that keeps changing costs the link.
+    /// Keeps subscriptions to unchanged attributes; ends the link if the table keeps changing.
     mutating func tableChanged(at now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
@@ -136,7 +132,7 @@ extension LinkMachine {
         case .preparing, .ready:
             guard stability.changeTable(at: now) else {
                 let fault = LinkFault(.gattError, "its services keep changing")
-                return failed(fault, isDown: false, at: now, using: &generator)
+                return failed(fault, isDown: false, using: &generator)
             }
             return replaceSession(reason: .gattError)
         case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
@@ -156,21 +152,13 @@ extension LinkMachine {
     // MARK: - The way down
 
     /// Ignores a link that was up for a moment only: the answer to the attempt follows.
-    mutating func lost(
-        _ fault: LinkFault,
-        at now: Duration,
-        using generator: inout some RandomNumberGenerator
-    ) -> [Effect] {
-        state == .connecting ? [] : failed(fault, isDown: true, at: now, using: &generator)
+    mutating func lost(_ fault: LinkFault, using generator: inout some RandomNumberGenerator) -> [Effect] {
+        state == .connecting ? [] : failed(fault, isDown: true, using: &generator)
     }
 
     /// Handles a refused attempt, which leaves nothing to end unless BlueZ connects for another client.
-    mutating func refused(
-        _ fault: LinkFault,
-        at now: Duration,
-        using generator: inout some RandomNumberGenerator
-    ) -> [Effect] {
-        failed(fault, isDown: state == .connecting && fault.reason != .busy, at: now, using: &generator)
+    mutating func refused(_ fault: LinkFault, using generator: inout some RandomNumberGenerator) -> [Effect] {
+        failed(fault, isDown: state == .connecting && fault.reason != .busy, using: &generator)
     }
 
     /// Handles the end of a link that the machine disconnected, or that counts as down.
@@ -188,17 +176,13 @@ extension LinkMachine {
     // MARK: - Time
 
     /// Handles the end of a pause, or a timeout that counts as a failure.
-    mutating func due(
-        _ answered: Int,
-        at now: Duration,
-        using generator: inout some RandomNumberGenerator
-    ) -> [Effect] {
+    mutating func due(_ answered: Int, using generator: inout some RandomNumberGenerator) -> [Effect] {
         if let ending { return answered == ending.ticket ? ended() : [] }
         guard answered == ticket else { return [] }
         switch state {
         case .connecting, .discovering, .preparing:
             let fault = LinkFault(.timedOut, "no answer while \(state.rawValue)")
-            return failed(fault, isDown: false, at: now, using: &generator)
+            return failed(fault, isDown: false, using: &generator)
         case .backingOff, .failed:
             return retry()
         case .waiting, .disconnected:

@@ -53,18 +53,18 @@ public struct LinkMachine: Equatable, Sendable {
         return switch event {
         case .seen(let isConnected): seen(isConnected: isConnected)
         case .linkFound: linkFound()
-        case .gone(.vanished, let detail): vanished(detail, at: now, using: &generator)
+        case .gone(.vanished, let detail): vanished(detail, using: &generator)
         case .gone(let reason, let detail): gone(reason, detail)
         case .granted: granted()
         case .connected: connected()
         case .discovered: discovered()
         case .prepared: prepared(at: now)
-        case .failed(let fault, _): refused(fault, at: now, using: &generator)
+        case .failed(let fault, _): refused(fault, using: &generator)
         case .stalled(let detail, _): stalled(detail)
         case .resumed: resumed()
-        case .lost(let reason, let detail): lost(LinkFault(reason, detail), at: now, using: &generator)
+        case .lost(let reason, let detail): lost(LinkFault(reason, detail), using: &generator)
         case .disconnected(let answered): answered == ending?.ticket ? ended() : []
-        case .due(let answered): due(answered, at: now, using: &generator)
+        case .due(let answered): due(answered, using: &generator)
         case .sessionStale: sessionStale(at: now, using: &generator)
         case .tableChanged: tableChanged(at: now, using: &generator)
         case .reconfigured: reconfigured()
@@ -149,7 +149,6 @@ public struct LinkMachine: Equatable, Sendable {
     mutating func failed(
         _ fault: LinkFault,
         isDown: Bool,
-        at now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
         guard isUp else { return [] }
@@ -175,10 +174,10 @@ public struct LinkMachine: Equatable, Sendable {
         return [.disconnect(ticket: ticket), .arm(after: policy.endLimit, ticket: ticket)]
     }
 
-    /// Returns the disconnect that has been answered, or that counts as such; `nil` if none was under way.
+    /// Removes and returns the disconnect under way, which is answered or overdue; `nil` if there is none.
     mutating func takeEnding() -> Ending? { ending.take() }
 
-    /// Moves to another state, which invalidates the open request.
+    /// Moves to another state, so that answers to the pending request are ignored.
     mutating func move(
         to next: LinkState,
         reason: LinkReason?,

@@ -1,11 +1,11 @@
-/// The presence of a peripheral in BlueZ, and the doubt about a link that was found without services.
+/// The presence of a peripheral in BlueZ, and the state of a link that was found without services.
 struct LinkPresence: Equatable, Sendable {
     /// The state of a link that was found without services.
     enum Doubt: Equatable, Sendable {
         case none
-        /// The link may drop, or become usable.
+        /// The link is found, and may drop or become usable.
         case waiting
-        /// The link is still up: `Connect` will use it.
+        /// The link stayed up, so `Connect` will use it.
         case over
     }
 

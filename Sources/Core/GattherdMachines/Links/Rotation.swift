@@ -53,7 +53,7 @@ public struct Rotation: Equatable, Sendable {
         return chosen
     }
 
-    /// The time since which a device has waited; `nil` if it does not wait.
+    /// The start of a device's wait; `nil` if it does not wait.
     public func waitingSince(_ device: String) -> Duration? { waitingSince[device] }
 
     /// True while a free slot is reserved for other devices.

@@ -43,7 +43,7 @@ struct DeviceClock: Hashable, Sendable {
 
     /// The last comparison before each setting of the clock since the last complete download.
     private(set) var earlier: [Comparison] = []
-    /// The comparison of an earlier connection since then, and the newest.
+    /// The comparisons since the last setting of the clock: one of an earlier connection, and the newest.
     private(set) var comparisons: [Comparison] = []
     /// The index of the setting, in ``earlier`` or after them, that records of the current download have reached.
     private var reached = 0
@@ -113,13 +113,13 @@ struct DeviceClock: Hashable, Sendable {
             return Dated(time: now, doubt: "the record has no time", isComparable: false)
         }
         defer { lastReading = reading }
-        guard let newest = comparisons.last else { return face(reading, at: now) }
+        guard let newest = comparisons.last else { return dateAsUTC(reading, at: now) }
         if !earlier.isEmpty { return dateAcrossSettings(reading, newest, after: earliest, at: now) }
         return bounded(corrected(reading, newest), at: now)
     }
 
     /// Dates a record by a clock that cannot be read; the clock counts as UTC.
-    private func face(_ reading: Int64, at now: Int64) -> Dated {
+    private func dateAsUTC(_ reading: Int64, at now: Int64) -> Dated {
         guard reading <= now + 86_400_000_000 else {
             return Dated(time: now, doubt: "the device's clock is ahead", isComparable: false)
         }
@@ -156,7 +156,7 @@ struct DeviceClock: Hashable, Sendable {
         let all = earlier + [newest]
         let possible = (reached..<all.count).compactMap { index -> (index: Int, time: Int64)? in
             let time = reading &- all[index].offset
-            // A clock counts from after the last comparison with the clock before, until the next comparison.
+            // A setting applies after the last comparison with the setting before it, at most until one with the next.
             let start = max(earliest ?? .min, index > 0 ? all[index - 1].time : .min, Self.plausible.lowerBound)
             let end = index + 1 < all.count ? min(all[index + 1].time, now) : now
             return time >= start - Self.tolerance && time <= end + Self.tolerance ? (index, time) : nil

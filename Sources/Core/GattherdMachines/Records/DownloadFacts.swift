@@ -28,9 +28,9 @@ public struct DownloadFacts: Hashable, Sendable {
     public var count = 0
     /// The new records of the current request.
     public var stored = 0
-    /// True if ``hasHoles`` tells of each record that this host has lost.
+    /// True if ``hasHoles`` reveals every record that this host has lost.
     public var isAnchored = false
-    /// True if the numbers restarted during the present request.
+    /// True if the numbers restarted during the current request.
     public var isRestarted = false
     /// True if the numbers have reached the end of their field, so that later records have numbers from 0 on.
     public var isAtWrap = false

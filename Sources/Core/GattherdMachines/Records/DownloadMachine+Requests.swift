@@ -11,37 +11,7 @@ extension DownloadMachine {
         return [.write([4] + AccessControlPoint.filter(request, width: width))]
     }
 
-    var nextRequest: RecordRequest {
-        guard let number = facts.resumption, namesNumbers else { return .all }
-        if case .accessControlPoint(let width) = procedure {
-            guard canFilter, width > 0, fits(number, width) else { return .all }
-            if facts.hasWrapped, let range = range(from: number) { return .within(range) }
-        }
-        return .from(number)
-    }
-
-    /// True if requests contain the number of a record.
-    private var namesNumbers: Bool {
-        switch procedure {
-        case .accessControlPoint: true
-        case .request(let template, _): template.contains(.next)
-        case .blocks(let template, _, _): isNumbered && (template.contains(.index) || template.contains(.next))
-        }
-    }
-
-    /// Returns the numbers from `number` on that are not from before the numbers wrapped; `nil` if all are not.
-    ///
-    /// A ring whose numbers wrap has less than half of them. Without the range, each of several links that end early
-    /// would first bring the same old records.
-    func range(from number: Int64) -> ClosedRange<Int64>? {
-        guard let highest = facts.highest, canFilterRange,
-            case .accessControlPoint(let width) = procedure
-        else { return nil }
-        let half = highest / 2
-        return number <= half && fits(number + half, width) ? number...number + half : nil
-    }
-
-    private func fits(_ number: Int64, _ width: Int) -> Bool { number >> Int64(8 * width) == 0 }
+    var nextRequest: RecordRequest { choice.next(after: facts) }
 
     mutating func transfer(
         _ request: RecordRequest,
@@ -49,7 +19,7 @@ extension DownloadMachine {
         at now: Duration
     ) -> [Step] {
         requests += 1
-        guard requests <= Self.mostRequests else { return finish(.failed("the device has no end of records")) }
+        guard requests <= Self.mostRequests else { return finish(.failed("the device sends records without end")) }
         state = .transferring(request)
         (lastCount, lastChange) = (0, now)
         begun += 1
@@ -79,5 +49,44 @@ extension DownloadMachine {
         }
         guard let octets else { return finish(.failed("a number does not fit into the request")) }
         return [.write(octets)]
+    }
+}
+
+// Downloads by index: each request is answered by a block of records.
+extension DownloadMachine {
+    /// Requests the block at ``index``.
+    mutating func requestBlock(_ request: RecordRequest, at now: Duration) -> [Step] {
+        guard case .blocks(let template, _, let isRead) = procedure else { return [] }
+        let steps = write(template, request)
+        guard isRead, state != .finished else { return steps }
+        return steps + [.read] + drain(request, .success, at: now)
+    }
+
+    /// Decides what follows a block.
+    mutating func concludeBlock(_ request: RecordRequest, at now: Duration) -> [Step] {
+        guard case .blocks(_, let first, _) = procedure else { return [] }
+        guard facts.payloads > payloadsBefore, let block = facts.block else {
+            return retry("the block at \(index) does not decode", at: now)
+        }
+        let isFirst = payloadsBefore == 0
+        payloadsBefore = facts.payloads
+        if let count = block.total { total = Int(clamping: max(0, count)) }
+        let (end, overflow) = index.addingReportingOverflow(Int64(max(0, block.count)))
+        let next = max(end, block.next ?? end)
+        guard block.count > 0, !overflow, !isBeyond(next, block, first) else {
+            // A device that was reset has lower numbers only.
+            if isFirst, block.count == 0, request.isFiltered { return transfer(.allAfterNone, at: now) }
+            return complete()
+        }
+        guard facts.count <= Self.mostRecords else { return finish(.failed("the device sends records without end")) }
+        // After its highest number, the device continues with 0.
+        index = isNumbered ? facts.highest.map { next & $0 } ?? next : next
+        return continueTransfer(request, at: now)
+    }
+
+    /// True if the device has no record with this index.
+    private func isBeyond(_ next: Int64, _ block: DownloadFacts.Block, _ first: Int64) -> Bool {
+        guard let total = block.total else { return false }
+        return next.subtractingReportingOverflow(first).partialValue >= total
     }
 }

@@ -52,7 +52,7 @@ public struct DownloadMachine: Sendable {
     enum Ending: Hashable, Sendable {
         case success
         case none
-        /// The reason, and if no further attempt is made.
+        /// The reason for the abort; `isFinal` if no further attempt is made.
         case aborted(String, isFinal: Bool)
     }
 
@@ -62,7 +62,7 @@ public struct DownloadMachine: Sendable {
     private static let patience = Duration.seconds(5)
     /// The maximum number of records of a device that does not report their number.
     static let mostRecords = 2_000_000
-    /// The most requests of one download.
+    /// The maximum number of requests of one download.
     static let mostRequests = 200_000
 
     let procedure: DownloadDescriptor.Procedure
@@ -70,34 +70,31 @@ public struct DownloadMachine: Sendable {
     let clock: @Sendable () -> Int64
     var state = State.idle
     var facts = DownloadFacts()
-    /// True if the device filters by number, as far as known.
-    var canFilter = true
-    /// True if the device filters by a range of numbers, as far as known.
-    var canFilterRange = true
+    private(set) var choice: RequestChoice
     /// The number of records that the device has announced; `nil` if unknown.
     public internal(set) var total: Int?
     /// The request for which the device has announced ``total``.
     var counted: RecordRequest?
     private var failures = 0
     var requests = 0
-    /// The number of the present request, as the decoder counts them.
+    /// The number of the current request, as the decoder counts requests.
     var begun = 0
     /// True from the start of a request until its end.
     var isRequesting = false
-    /// The relation of the present request to the one before it.
+    /// The relation of the current request to the one before it.
     var relation = RecordRequest.Relation.new
     /// The requests that were repeated for missing records.
     private var repetitions = 0
     var lastCount = 0
     var lastChange = Duration.zero
-    /// The index of the present block, and the payloads before its request.
+    /// The index of the current block, and the number of payloads before its request.
     var index: Int64 = 0
     var payloadsBefore = 0
     /// True if the index of a block is the number of its first record.
     let isNumbered: Bool
 
     /// - Parameters:
-    ///   - procedure: The procedure on the air.
+    ///   - procedure: The procedure by which the records are requested and sent.
     ///   - isNumbered: True if the device numbers its records.
     ///   - timeout: The time without a record or an answer after which a request has failed.
     ///   - clock: The current time in seconds since 1970, for requests that contain it.
@@ -109,6 +106,7 @@ public struct DownloadMachine: Sendable {
     ) {
         (self.procedure, self.isNumbered) = (procedure, isNumbered)
         (self.timeout, self.clock) = (timeout, clock)
+        choice = RequestChoice(procedure, isNumbered: isNumbered)
     }
 
     public mutating func handle(_ event: Event, at now: Duration) -> [Step] {
@@ -159,12 +157,8 @@ public struct DownloadMachine: Sendable {
         case AccessControlPoint.success: return drain(request, .success, at: now)
         case AccessControlPoint.noRecords: return drain(request, .none, at: now)
         case _ where AccessControlPoint.isUnsupported(result) && request != .all:
-            guard case .within(let range) = request else {
-                canFilter = false
-                return transfer(.all, at: now)
-            }
-            canFilterRange = false
-            return transfer(.from(range.lowerBound), at: now)
+            let replacement = choice.replacement(forUnsupported: request)
+            return transfer(replacement, at: now)
         default:
             let reason = "the device says: \(AccessControlPoint.text(result))"
             return drain(request, .aborted(reason, isFinal: false), at: now)
@@ -186,17 +180,12 @@ public struct DownloadMachine: Sendable {
         // The device may have more than half of the numbers since the newest stored record.
         if case .within(let range) = request, facts.last == range.upperBound { return transfer(nextRequest, at: now) }
         if request.isFiltered, relation != .continuation {
-            if facts.isAtWrap { return transferAfterWrap(at: now) }
+            if facts.isAtWrap { return transfer(choice.afterWrap(of: facts), .continuation, at: now) }
             if ending == .none { return transfer(.allAfterNone, at: now) }
         }
         if let again = repetition(of: request) { return transfer(again.request, again.relation, at: now) }
-        if case .request = procedure, isEmptyInVain(request) { return transfer(.allAfterNone, at: now) }
+        if case .request = procedure, isUnexpectedlyEmpty(request) { return transfer(.allAfterNone, at: now) }
         return complete()
-    }
-
-    /// Requests the records after the wrap of the numbers.
-    private mutating func transferAfterWrap(at now: Duration) -> [Step] {
-        transfer(range(from: 0).map { .within($0) } ?? .from(0), .continuation, at: now)
     }
 
     /// The request for records that this host has lost, if any.
@@ -206,7 +195,7 @@ public struct DownloadMachine: Sendable {
         of request: RecordRequest
     ) -> (request: RecordRequest, relation: RecordRequest.Relation)? {
         let isLacking = request == counted && total.map { facts.count < $0 } ?? false
-        guard facts.hasHoles || isLacking || isEmptyInVain(request) else { return nil }
+        guard facts.hasHoles || isLacking || isUnexpectedlyEmpty(request) else { return nil }
         guard repetitions == 0 || (repetitions < Self.attempts && facts.stored > 0) else { return nil }
         repetitions += 1
         // Without the number of the missing record, none is known to be the last before it.
@@ -219,7 +208,7 @@ public struct DownloadMachine: Sendable {
     }
 
     /// True if nothing arrived, although the newest stored record was requested again.
-    private func isEmptyInVain(_ request: RecordRequest) -> Bool {
+    private func isUnexpectedlyEmpty(_ request: RecordRequest) -> Bool {
         facts.count == 0 && request.isFiltered && relation != .continuation
     }
 
@@ -280,7 +269,7 @@ public struct DownloadMachine: Sendable {
     /// Continues the same request with another block.
     mutating func continueTransfer(_ request: RecordRequest, at now: Duration) -> [Step] {
         requests += 1
-        guard requests <= Self.mostRequests else { return finish(.failed("the device has no end of records")) }
+        guard requests <= Self.mostRequests else { return finish(.failed("the device sends records without end")) }
         state = .transferring(request)
         lastChange = now
         return requestBlock(request, at: now)

@@ -28,11 +28,12 @@ public struct ReceivedRecord: Hashable, Sendable {
 /// The records that a download requests.
 public enum RecordRequest: Hashable, Sendable {
     case all
-    /// All records, because the device has none with the number of the newest stored one.
+    /// All records, because the device no longer has the newest stored one.
     case allAfterNone
     /// The records from the newest stored one on; that one is requested again to recognise a device that was reset.
     case from(Int64)
-    /// The same up to a number: after the numbers have wrapped, the device may still have higher ones from before.
+    /// The records from the newest stored one on, up to a number. After the numbers have wrapped, the device may still
+    /// have higher ones from before.
     case within(ClosedRange<Int64>)
 
     /// The lowest requested number.
@@ -44,7 +45,7 @@ public enum RecordRequest: Hashable, Sendable {
         }
     }
 
-    /// True if it leaves out records by their number.
+    /// True if the request leaves out records by their number.
     var isFiltered: Bool {
         switch self {
         case .all, .allAfterNone: false
@@ -56,9 +57,9 @@ public enum RecordRequest: Hashable, Sendable {
     public enum Relation: Hashable, Sendable {
         /// Continues after the records that are stored.
         case new
-        /// Repeats the one before, because a record is missing, nobody knows which.
+        /// Repeats the previous request, because some record of it is missing.
         case repetition
-        /// Completes the one before: the numbers have wrapped, so that one request cannot name them all.
+        /// Completes the previous request: the numbers have wrapped, so one request cannot cover them all.
         case continuation
     }
 }
@@ -80,18 +81,23 @@ struct RecordMark: Hashable, Sendable {
     }
 }
 
-/// The records that one request brought in order: a download that ended early continues after them.
+/// The records of one request, as long as they arrive in order: a download that ended early continues after them.
 ///
 /// A live record can arrive at any moment. A record therefore counts only when a later one has followed, and nothing
-/// counts once a record was earlier than the first: such a device sends the newest record first.
+/// counts once a record was earlier than the first: such a device sends the newest record first. If a live record
+/// cannot be told from a stored one, a later record must prove that the record was made before the request.
 struct RecordProgress: Hashable, Sendable {
     /// The number of the first record.
     private(set) var first: Int64?
-    /// The last record that a later one has followed.
+    /// The newest record that a later one has followed.
     private(set) var front: RecordMark?
     /// The last record.
     private(set) var last: RecordMark?
     private var isDisordered = false
+    /// The error of two readings of a clock with a resolution of a second.
+    private static let tolerance: Int64 = 2_000_000
+    /// The record that counts once a later one proves it.
+    private var candidate: RecordMark?
 
     /// - Parameters:
     ///   - first: The number of the first record.
@@ -110,17 +116,40 @@ struct RecordProgress: Hashable, Sendable {
             change(&mark)
             last = mark
         }
+        if var mark = candidate {
+            change(&mark)
+            candidate = mark
+        }
     }
 
     /// Adds a record that follows the ones before without a hole, as far as is known.
-    mutating func add(_ mark: RecordMark) {
+    ///
+    /// - Parameters:
+    ///   - mark: The record.
+    ///   - elapsed: The time since the start of the request, if the record may be a live one; else `nil`.
+    mutating func add(_ mark: RecordMark, after elapsed: Int64? = nil) {
         guard !isDisordered else { return }
-        guard let first else { return (self.first, last) = (mark.number, mark) }
+        guard let first else { return (self.first, last, candidate) = (mark.number, mark, mark) }
         guard mark.number > first else {
-            (self.first, front, last, isDisordered) = (nil, nil, nil, true)
+            (self.first, front, last, candidate, isDisordered) = (nil, nil, nil, nil, true)
             return
         }
-        if let last, mark.number > last.number { front = last }
+        if let elapsed {
+            prove(by: mark, after: elapsed)
+        } else if let last, mark.number > last.number {
+            front = last
+        }
         last = mark
+    }
+
+    /// Counts the candidate if the record is later by more than the time since the start of the request.
+    ///
+    /// The device's clock was then at least that far beyond the candidate's time when the candidate arrived.
+    private mutating func prove(by mark: RecordMark, after elapsed: Int64) {
+        if let candidate, candidate.number < mark.number {
+            guard mark.time &- candidate.time > elapsed &+ Self.tolerance else { return }
+            front = candidate
+        }
+        candidate = mark
     }
 }

@@ -4,7 +4,7 @@ public import GattherdModel
 extension RecordTracker {
     /// Follows steps of the gateway's clock, which is `base` plus the time since the gateway's start.
     ///
-    /// Times from before a step are moved by it, whether it made the clock right or wrong: only then can they be
+    /// Times from before a step are moved by the step, whether it made the clock right or wrong. Only then can they be
     /// compared with those after it. Times of an earlier boot stay as they are.
     public mutating func setBase(_ base: Int64) {
         let step = base &- self.base
@@ -19,7 +19,7 @@ extension RecordTracker {
         }
     }
 
-    /// Makes the times those of an earlier boot, whose clock history has corrected.
+    /// Converts all times to those of an earlier boot, whose clock the history has corrected.
     mutating func leaveBoot(correction: Int64) {
         update { mark in
             guard mark.base != 0 else { return }
@@ -41,7 +41,7 @@ extension RecordTracker {
         progress.update(change)
     }
 
-    /// Records that the device is told the time `now`, by which it dates its records from now on.
+    /// Records that the device's clock was set to `now`, which dates its records from now on.
     public mutating func tell(_ now: Timestamp) {
         clock = DeviceClock()
         compare(device: now.microseconds, gateway: now)

@@ -15,12 +15,18 @@ extension RecordTracker {
     public init(_ rule: RecordRule, restoring state: String, boot: String = "", correction: Int64 = 0) {
         self.init(rule, boot: boot)
         let fields = state.split(separator: ";", omittingEmptySubsequences: false)
-        guard fields.count == 10, fields[0] == Self.version, let generation = Int64(fields[1]) else { return }
+        // The list of records is there only if it is not empty.
+        guard (10...11).contains(fields.count), fields[0] == Self.version,
+            let generation = Int64(fields[1])
+        else { return }
         self.generation = generation
         (done, top, before) = (Mark(fields[2]), Mark(fields[5]), Mark(fields[6]))
         progress = RecordProgress(first: Int64(fields[3]), front: Mark(fields[4]))
         clock = DeviceClock(fields[7])
         defer { if boot.isEmpty || fields[9] != boot { leaveBoot(correction: correction) } }
+        if fields.count == 11 {
+            list = ListedRecords(fields[10].split(separator: ",").compactMap { UInt32($0, radix: 36) })
+        }
         received = ReceivedRecords(fields[8].split(separator: ",").compactMap(ReceivedRecords.Run.init))
     }
 
@@ -28,9 +34,9 @@ extension RecordTracker {
     public var state: String {
         let marks = [progress.front, top, before].map { $0?.text ?? "" }
         let start = [Self.version, "\(generation)", done?.text ?? "", progress.first.map { "\($0)" } ?? ""]
-        return (start + marks + [clock.text, received.runs.map(\.text).joined(separator: ","), boot]).joined(
-            separator: ";"
-        )
+        let rest = [clock.text, received.runs.map(\.text).joined(separator: ","), boot]
+        let digests = list.digests.map { String($0, radix: 36) }.joined(separator: ",")
+        return (start + marks + rest + (digests.isEmpty ? [] : [digests])).joined(separator: ";")
     }
 }
 

@@ -33,38 +33,43 @@ public struct RecordTracker: Hashable, Sendable {
     /// The resolution of device clocks.
     static let resolution: Int64 = 1_000_000
 
+    /// True if a missing number is a lost record; times that identify records leave out most numbers.
     private let isDense: Bool
+    /// True if only its time identifies a record, and its contents.
+    private let isTimed: Bool
     /// The highest number that the field can hold; `nil` if numbers do not wrap.
     public let highest: Int64?
     /// The number of times that the numbers started anew.
     public internal(set) var generation: Int64 = 0
-    /// The record through which all are stored.
+    /// The newest record before which no record is missing.
     var done: Mark?
-    /// The records of the present or last request, from which an unfinished download continues.
+    /// The records of the current or last request, from which an unfinished download continues.
     var progress = RecordProgress()
     /// The record with the highest number.
     var top: Mark?
     /// The newest record before the numbers restarted.
     var before: Mark?
     var received = ReceivedRecords()
+    /// The records of the last request for all records, if they have no numbers.
+    var list = ListedRecords()
     var clock = DeviceClock()
-    /// The present request; `nil` before its start and after its end, when all records are live ones.
+    /// The current request; `nil` before its start and after its end, when all records are live ones.
     private var request: RecordRequest?
-    /// The time at which the present request began.
+    /// The time at which the current request began.
     var start: Int64 = 0
     /// The boot of the gateway, and its clock minus its uptime; empty and 0 if unknown.
     let boot: String
     var base: Int64 = 0
     private var notices: [Notice] = []
-    /// The records of the current request, with duplicates.
+    /// The number of records of the current request, duplicates included.
     public private(set) var count = 0
     /// The new records of the current request.
     public private(set) var stored = 0
     /// True if the device sent the newest stored record again.
     private var isContinuing = false
-    /// True if the present request brought a record that was stored before the download.
+    /// True if the current request brought a record that was stored before the download.
     private var hasKnown = false
-    /// True if the numbers restarted during the present request.
+    /// True if the numbers restarted during the current request.
     public private(set) var isRestarted = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
@@ -74,7 +79,8 @@ public struct RecordTracker: Hashable, Sendable {
     ///   - boot: The identifier of the gateway's boot.
     public init(_ rule: RecordRule, boot: String = "") {
         self.boot = boot
-        isDense = rule.isDense
+        isDense = rule.isDense && rule.countsRecords
+        isTimed = !rule.countsRecords && !rule.isBlock
         highest = rule.wrapBits.flatMap { (2...55).contains($0) ? (1 << Int64($0)) - 1 : nil }
     }
 
@@ -110,6 +116,7 @@ public struct RecordTracker: Hashable, Sendable {
         (count, stored, isContinuing, isRestarted) = (0, 0, false, false)
         clock.beginRequest()
         guard relation != .continuation else { return }
+        if !request.isFiltered { list.begin() }
         if relation == .new, let mark = resumable { advance(to: mark) }
         (progress, hasKnown) = (RecordProgress(), false)
     }
@@ -121,14 +128,15 @@ public struct RecordTracker: Hashable, Sendable {
 
     /// Ends a request after which the device has no further record; later ones arrive as they are made.
     public mutating func complete() {
-        guard request != nil else { return }
+        guard let request else { return }
+        if !request.isFiltered { list.complete() }
         if let top { advance(to: top) }
         received = ReceivedRecords()
-        (request, progress, isLive) = (nil, RecordProgress(), true)
+        (self.request, progress, isLive) = (nil, RecordProgress(), true)
         clock.finishDownload()
     }
 
-    /// Makes `mark` the record through which all are stored, and reports the missing ones before it.
+    /// Sets `mark` as the newest record before which none is missing, and reports the gap before it.
     private mutating func advance(to mark: Mark) {
         guard mark.number > done?.number ?? .min else { return }
         if isDense {
@@ -162,12 +170,22 @@ public struct RecordTracker: Hashable, Sendable {
         let earlier = [progress.last, done].compactMap { $0 }.first { $0.number < number ?? .max }
         let dated = clock.date(record.reading, after: earlier?.time, at: now.microseconds)
         guard let number, Self.numbers.contains(number) else {
+            if isListed(record, isUnique: false) { return .duplicate }
             stored += 1
             return .store(now, doubt: number == nil ? "the record has no time" : "the record has no number")
         }
         let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time, base: base)
+        if isTimed, isListed(record, isUnique: true) { return .duplicate }
         if isKnown(mark, dated) { return .duplicate }
-        return store(mark, dated)
+        return store(mark, dated, at: now.microseconds)
+    }
+
+    /// True if an earlier request for all records brought the record.
+    ///
+    /// Records that arrive without such a request may be equal.
+    private mutating func isListed(_ record: ReceivedRecord, isUnique: Bool) -> Bool {
+        guard let request, !request.isFiltered else { return false }
+        return list.receive(record.digest, isUnique: isUnique)
     }
 
     /// Returns the full number nearest to the newest one whose field value is `number`.
@@ -198,7 +216,7 @@ public struct RecordTracker: Hashable, Sendable {
             return .duplicate
         }
         guard number != last?.number, !received.contains(number) else { return .duplicate }
-        return store(Mark(number: number, digest: 0, time: time, base: base), dated)
+        return store(Mark(number: number, digest: 0, time: time, base: base), dated, at: now)
     }
 
     private mutating func storeUndated(at now: Int64) -> Outcome {
@@ -216,6 +234,8 @@ public struct RecordTracker: Hashable, Sendable {
     private mutating func isKnown(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         if isFromBefore(mark, dated) { return true }
         guard let done, mark.number <= done.number else { return received.contains(mark.number) }
+        // The device's clock may have been set back, so that later records have earlier times.
+        if isTimed, isMadeAfter(done, mark, dated) { return received.contains(mark.number) }
         let isSame = (mark.number, mark.digest) == (done.number, done.digest)
         guard isSame || (mark.number < done.number && !startsAnew(mark, after: done, dated)) else {
             restart()
@@ -223,6 +243,11 @@ public struct RecordTracker: Hashable, Sendable {
         }
         (isContinuing, hasKnown) = (isContinuing || isSame, true)
         return true
+    }
+
+    /// True if the record was certainly made after the newest stored one.
+    private func isMadeAfter(_ done: Mark, _ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
+        dated.isComparable && dated.doubt == nil && mark.time > done.time + Self.resolution
     }
 
     /// True for a record with a number from before the numbers restarted.
@@ -236,7 +261,9 @@ public struct RecordTracker: Hashable, Sendable {
     private func startsAnew(_ mark: Mark, after done: Mark, _ dated: DeviceClock.Dated) -> Bool {
         switch request {
         // A device whose numbers have wrapped may have none with the number, and older ones.
-        case .allAfterNone: !dated.isComparable || mark.time > done.time + Self.resolution
+        // The clock of a device that was reset is no proof if it cannot be read.
+        case .allAfterNone:
+            !dated.isComparable || dated.doubt != nil && highest == nil || mark.time > done.time + Self.resolution
         // A device may send more than was asked for.
         case .from, .within: false
         case .all, nil: !isContinuing && dated.isComparable && mark.time > done.time + Self.resolution
@@ -253,37 +280,39 @@ public struct RecordTracker: Hashable, Sendable {
         add(.restarted)
     }
 
-    private mutating func store(_ mark: Mark, _ dated: DeviceClock.Dated) -> Outcome {
+    private mutating func store(_ mark: Mark, _ dated: DeviceClock.Dated, at now: Int64) -> Outcome {
         stored += 1
         received.insert(mark.number, isDense: isDense)
         if mark.number > top?.number ?? .min { top = mark }
         if request == nil {
             followLive(mark)
         } else if !lacksLower, !isLive(dated), isNext(mark) {
-            progress.add(mark)
+            // Numbers with gaps and an unknown clock do not tell a live record from a stored one.
+            let isProofNeeded = !isDense && dated.isComparable && dated.doubt != nil
+            progress.add(mark, after: isProofNeeded ? max(0, now &- start) : nil)
         }
         return .store(Timestamp(microseconds: mark.time), doubt: dated.doubt)
     }
 
-    /// True if the record was certainly made after the start of the present request.
+    /// True if the record was certainly made after the start of the current request.
     private func isLive(_ dated: DeviceClock.Dated) -> Bool {
         dated.isComparable && dated.doubt == nil && dated.time > start - Self.resolution
     }
 
-    /// True if no record is missing between those of the present request and this one, as far as numbers tell.
+    /// True if no record is missing between those of the current request and this one, as far as the numbers show.
     private func isNext(_ mark: Mark) -> Bool {
         guard isDense else { return true }
         if let first = progress.first { return mark.number < first || received.run(of: first)?.last == mark.number }
         return anchor == nil || received.missing(after: anchor, through: mark.number).isEmpty
     }
 
-    /// The number after which all records are in the device: it has sent one of those that are stored.
+    /// The number after which the device has all records: it has sent a stored one again.
     private var anchor: Int64? { hasKnown ? done?.number : nil }
 
-    /// True if missing numbers tell of each record that this host has lost.
+    /// True if missing numbers reveal every record that this host has lost.
     public var isAnchored: Bool { isDense && anchor != nil }
 
-    /// True if the present request leaves out lower numbers, which are new because the numbers started anew.
+    /// True if the current request leaves out lower numbers, which are new because the numbers started anew.
     private var lacksLower: Bool { isRestarted && request?.isFiltered ?? false }
 
     /// Advances with records that arrive after a complete download on the same link.

@@ -89,7 +89,7 @@ public struct RecoveryLadder: Equatable, Sendable {
         lastHeard = now
         if symptom == .silence { restart() }
         if !isSteady { hearingSince = now }
-        // Heard for longer than the next round's pause: the last step was effective.
+        // If advertisements were heard for longer than the next round's pause, the last step was effective.
         let isWell = hearingSince.map { now - $0 > pause(from: policy.silence) } ?? false
         if isWell, symptom == nil, failures == 0 { rounds = 0 }
     }

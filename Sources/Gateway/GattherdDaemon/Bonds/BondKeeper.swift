@@ -63,14 +63,14 @@ final class BondKeeper: PairingDelegate {
     /// - Throws: ``LinkFault``, also if a bond with another adapter may be lost: a new bond must not replace it
     ///   unnoticed.
     func method(for link: PeripheralID) throws(LinkFault) -> PairingMethod? {
-        guard let device = configuredDevices[link.address], device.pairing.way != .never, !isPaired(link) else {
+        guard let device = configuredDevices[link.address], device.pairing.method != .never, !isPaired(link) else {
             return nil
         }
         if !device.pairing.repairsBond, let other = doubtfulBond(of: link.address) {
             let remedy = "`gattherd bond forget \(device.name)` lets it pair again"
             throw LinkFault(.authentication, "its bond with the adapter \(other) may be lost; \(remedy)")
         }
-        switch device.pairing.way {
+        switch device.pairing.method {
         case .never: return nil
         case .onDemand: return watch(link).needsPairing ? .justWorks : nil
         case .justWorks: return .justWorks
@@ -187,7 +187,7 @@ final class BondKeeper: PairingDelegate {
     /// Creates the fault of a failed request and updates the bond state.
     func fault(_ error: BluetoothError, of link: PeripheralID, while action: String) -> LinkFault {
         switch error.kind {
-        case .authentication where !isPaired(link) && configuredDevices[link.address]?.pairing.way != .never:
+        case .authentication where !isPaired(link) && configuredDevices[link.address]?.pairing.method != .never:
             update(link) { $0.requestNeedsPairing() }
             return LinkFault(.authentication, "\(action): \(error.detail); pairing first next time")
         case .notConnected, .att(0x0E):

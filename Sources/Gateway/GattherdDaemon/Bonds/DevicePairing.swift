@@ -5,7 +5,7 @@ import Glibc
 /// The pairing rules of a device, and the handling of a lost bond.
 public struct DevicePairing: Hashable, Sendable {
     /// The pairing method and its time.
-    public enum Way: Hashable, Sendable {
+    public enum Method: Hashable, Sendable {
         /// No pairing.
         case never
         /// Just Works, as soon as a request needs encryption.
@@ -18,15 +18,15 @@ public struct DevicePairing: Hashable, Sendable {
         case passkey(file: String)
     }
 
-    public var way: Way
+    public var method: Method
     /// True to remove a bond that the device has lost and to pair again; false to fail the link until a person removes
     /// it.
     ///
     /// With true, another device with the same address can impersonate the device.
     public var repairsBond: Bool
 
-    public init(_ way: Way = .onDemand, repairsBond: Bool = false) {
-        self.way = way
+    public init(_ method: Method = .onDemand, repairsBond: Bool = false) {
+        self.method = method
         self.repairsBond = repairsBond
     }
 }
@@ -34,7 +34,7 @@ public struct DevicePairing: Hashable, Sendable {
 extension DevicePairing {
     /// Answers a device that starts pairing during a request.
     func answer(to request: PairingRequest) -> PairingResponse {
-        switch way {
+        switch method {
         case .never: .rejected("'pairing: never' in the configuration forbids it")
         case .onDemand, .justWorks: PairingMethod.justWorks.answer(to: request)
         case .compare: PairingMethod.compare.answer(to: request)

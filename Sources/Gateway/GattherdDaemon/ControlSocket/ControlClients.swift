@@ -25,6 +25,8 @@ struct ControlSocketRequest: Sendable {
 final class ControlClients {
     /// The maximum number of simultaneous clients.
     static let limit = 64
+    /// The maximum number of simultaneous clients that may only ask; root and the daemon's user have the other places.
+    static let askerLimit = 48
     /// The longest request, in bytes.
     private static let lineLimit = 65_536
     /// The maximum number of bytes that wait for a slow client of a watch.
@@ -114,14 +116,19 @@ final class ControlClients {
             count += 1
             let id = ControlClientID(descriptor: descriptor, number: count)
             let client = Client(id: id, mayChange: isTrusted(ControlPeer(of: descriptor)))
-            let isWatched = clients.count < Self.limit && watch(descriptor)
-            if isWatched { clients[descriptor] = client } else { turnAway(descriptor) }
+            let isWatched = hasPlace(for: client) && watch(descriptor)
+            if isWatched { clients[descriptor] = client } else { turnAway(client) }
         }
     }
 
-    private func turnAway(_ descriptor: Int32) {
-        refuse(descriptor, "the daemon serves \(Self.limit) clients already; try again")
-        Glibc.close(descriptor)
+    private func hasPlace(for client: Client) -> Bool {
+        clients.count < Self.limit && (client.mayChange || clients.values.count { !$0.mayChange } < Self.askerLimit)
+    }
+
+    private func turnAway(_ client: Client) {
+        let limit = client.mayChange ? Self.limit : Self.askerLimit
+        refuse(client.id.descriptor, "the daemon serves \(limit) clients already; try again")
+        Glibc.close(client.id.descriptor)
     }
 
     /// Writes the reason for a disconnect if the socket has room for it.

@@ -26,12 +26,11 @@ public enum ControlCall: Codable, Hashable, Sendable {
     /// The replies are ``ControlReply/watching``, any number of ``ControlReply/value(_:)``, and the cause of the end.
     case watch(device: String, attribute: String)
 
-    /// The time in which a daemon that works replies; `nil` for requests that wait for files or devices.
-    var replyLimit: Duration? {
+    /// True for requests that wait for files, bluetoothd or devices; others are answered from memory.
+    var mayTakeLong: Bool {
         switch self {
-        // The reply comes from memory: within milliseconds, even on a small board under load.
-        case .status: .seconds(10)
-        case .connect, .disconnect, .set, .reload, .bonds, .forgetBond, .table, .read, .write, .watch: nil
+        case .status: false
+        case .connect, .disconnect, .set, .reload, .bonds, .forgetBond, .table, .read, .write, .watch: true
         }
     }
 }
@@ -52,8 +51,20 @@ public enum ControlReply: Codable, Hashable, Sendable {
     case failed(DeviceFailure)
 }
 
-extension ControlReply {
-    /// The reply as one line of JSON.
+/// A message on the control socket: one JSON object on one line.
+protocol ControlMessage: Codable {}
+
+extension ControlCall: ControlMessage {}
+extension ControlReply: ControlMessage {}
+
+extension ControlMessage {
+    /// Reads a line without its line break; `nil` if it is no such message, for example one of another version.
+    init?(line: [UInt8]) {
+        guard let message = try? JSONDecoder().decode(Self.self, from: Data(line)) else { return nil }
+        self = message
+    }
+
+    /// The message with its line break.
     var line: [UInt8] {
         let json = (try? JSONEncoder().encode(self)) ?? Data()
         return Array(json) + [UInt8(ascii: "\n")]

@@ -1,4 +1,3 @@
-import FoundationEssentials
 public import GattherdLog
 import GattherdSync
 import Glibc
@@ -9,10 +8,13 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     public let description: String
     /// True if no daemon is running.
     public let isNobodyThere: Bool
+    /// True if a daemon listens and accepts no client.
+    let isLate: Bool
 
-    init(_ path: String, _ problem: String, isNobodyThere: Bool = false) {
+    init(_ path: String, _ problem: String, isNobodyThere: Bool = false, isLate: Bool = false) {
         self.path = path
         self.isNobodyThere = isNobodyThere
+        self.isLate = isLate
         description = "\(path): \(problem)"
     }
 }
@@ -93,7 +95,7 @@ public final class ControlSocket: Sendable {
         _ answer: @Sendable (ControlCall, ControlStream) async -> ControlReply
     ) async -> [UInt8] {
         var reply = ControlReply.refused("this version has no such request")
-        if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(request.line)) {
+        if let call = ControlCall(line: request.line) {
             guard request.mayChange || call.isQuestion else { return ControlReply.refused(Self.forbidden).line }
             reply = await answer(call, stream)
         }

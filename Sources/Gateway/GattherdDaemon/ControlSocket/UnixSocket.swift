@@ -21,7 +21,7 @@ enum UnixSocket {
             let problem = errno
             close(socket)
             let isNobodyThere = problem == ENOENT || problem == ECONNREFUSED
-            throw ControlSocketError(path, explain(problem), isNobodyThere: isNobodyThere)
+            throw ControlSocketError(path, explain(problem), isNobodyThere: isNobodyThere, isLate: problem == EAGAIN)
         }
         return socket
     }
@@ -30,9 +30,8 @@ enum UnixSocket {
     ///
     /// - Throws: ``ControlSocketError`` if a process listens there, or the folder is missing or not writable.
     static func listen(_ path: String) throws(ControlSocketError) -> Int32 {
-        if let other = try? connect(path) {
-            close(other)
-            throw ControlSocketError(path, "another daemon answers there; is gattherd running already?")
+        guard !hasListener(path) else {
+            throw ControlSocketError(path, "another daemon listens there; is gattherd running already?")
         }
         if isSocket(path) { unsafe unlink(path) }
         let address = try address(of: path)
@@ -47,6 +46,19 @@ enum UnixSocket {
             throw ControlSocketError(path, "cannot listen: \(SystemError(problem)); \(remedy)")
         }
         return socket
+    }
+
+    /// The longest wait for another daemon that may hang.
+    private static let listenerLimit = Duration.seconds(1)
+
+    /// True if a process listens at `path`, also if it hangs and has no place for another client.
+    private static func hasListener(_ path: String) -> Bool {
+        do throws(ControlSocketError) {
+            close(try connect(path, within: listenerLimit))
+            return true
+        } catch {
+            return error.isLate
+        }
     }
 
     /// Limits the waits for a free place in the listener's queue, for room to write, and for bytes.

@@ -118,4 +118,8 @@ struct Announcers: Announcer {
     func update(_ lease: DeviceLease) {
         for announcer in all { announcer.update(lease) }
     }
+
+    func updatePermissions() {
+        for announcer in all { announcer.updatePermissions() }
+    }
 }

@@ -5,7 +5,7 @@ struct EventResets {
     /// The events of one stream that are reset at the same time.
     struct Due {
         let binding: StreamBinding
-        /// The time of the reading: that of the event, and the time for which it lasted.
+        /// The time of the reading that resets: the event's time plus the holding time.
         let time: Timestamp
         var samples: [Sample]
     }
@@ -28,7 +28,7 @@ struct EventResets {
     /// The time of the next reset of an event; `nil` without one.
     private(set) var next: SuspendingClock.Instant?
 
-    /// Starts the time of each event with a value other than its reset value, and ends that of others.
+    /// Starts the holding time of each event that is not at its reset value, and ends that of the others.
     mutating func record(
         _ samples: ArraySlice<Sample>,
         of binding: StreamBinding,

@@ -217,7 +217,7 @@ public struct Ingest: Sendable {
 struct CommitPacing {
     enum Step: Hashable {
         case commit
-        /// No commit before this time has passed.
+        /// No commit for this time.
         case wakeUp(Duration)
         /// No commit before a value arrives or the pending timer fires.
         case wait

@@ -199,7 +199,7 @@ struct LeaseTransactions: Sendable {
         let control: String
         let transaction: String
 
-        /// `nil` for a request without an epoch or a transaction, which may be repeated.
+        /// Creates the key; `nil` without an epoch or a transaction, because such a request may be repeated.
         init?(_ request: ControlRequest) {
             guard let epoch = request.epoch, let transaction = request.transaction else { return nil }
             (self.epoch, control, self.transaction) = (epoch, request.control, transaction)
@@ -234,7 +234,7 @@ struct PublisherRecord: Sendable {
     private var changes: [Change] = []
 
     mutating func set(_ isPublisher: Bool, at time: Timestamp) {
-        // After the clock was set back, they would decide about readings of the future.
+        // After the clock was set back, later changes would decide about readings of the future.
         changes.removeAll { $0.time > time }
         guard changes.last?.isPublisher != isPublisher else { return }
         if changes.count >= Self.capacity { changes.removeFirst() }

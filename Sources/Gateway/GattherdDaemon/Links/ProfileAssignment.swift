@@ -11,70 +11,6 @@ struct ProfileAssignment: Sendable {
     /// Each stream costs a write to the peripheral per connection, a series in history and topics.
     static let maximumStreams = 256
 
-    struct Stream: Sendable {
-        let profile: any Profile
-        /// The index in the profile's characteristics.
-        let index: Int
-        let remote: RemoteCharacteristic
-        /// The profile's name for the stream, with a number if the device has several of the kind.
-        let name: String
-        /// True for the stream that tasks and echoes of controls refer to.
-        let isFirst: Bool
-
-        var descriptor: CharacteristicDescriptor { profile.characteristics[index] }
-        /// The name of the stream's decoder.
-        ///
-        /// Streams with one decoder share its state; further sensors of a kind have decoders of their own.
-        var decoder: String { isFirst ? profile.name : "\(profile.name)/\(name)" }
-
-        /// The polling interval; `nil` if the stream notifies or is read once.
-        var pollPeriod: Duration? {
-            if case .poll(let period) = descriptor.subscription { return period }
-            return remote.properties.isNotifying ? nil : descriptor.pollInstead
-        }
-    }
-
-    struct Control: Sendable {
-        let profile: any Profile
-        /// The index in the profile's controls.
-        let index: Int
-        let remote: RemoteCharacteristic
-        /// The expected response to a write; `nil` for none.
-        let exchange: ResponseExpectation?
-        /// The order of the link's requests; `nil` if no stream is polled.
-        fileprivate(set) var turn: RequestTurn?
-
-        var descriptor: ControlDescriptor { profile.controls[index] }
-    }
-
-    struct Task: Sendable {
-        let profile: any Profile
-        let task: ConnectionTaskDescriptor
-        let remote: RemoteCharacteristic
-        /// The expected response to the write; `nil` for none.
-        let exchange: ResponseExpectation?
-    }
-
-    /// The requests that a stream's values answer, with the characteristic that the device has for them.
-    struct Poll: Sendable {
-        /// The stream's index in ``streams``.
-        let stream: Int
-        /// The stream's name.
-        let name: String
-        let rule: PollRule
-        let control: RemoteCharacteristic
-    }
-
-    /// A download of stored records, with the characteristics that the device has for it.
-    struct Download: Sendable {
-        let profile: any Profile
-        let descriptor: DownloadDescriptor
-        let control: RemoteCharacteristic
-        /// The characteristic whose values end a request; `nil` if there is none.
-        let answering: RemoteCharacteristic?
-        let clock: RemoteCharacteristic?
-    }
-
     private(set) var profiles: [any Profile] = []
     private(set) var streams: [Stream] = []
     private(set) var controls: [Control] = []
@@ -86,14 +22,10 @@ struct ProfileAssignment: Sendable {
     let turn = RequestTurn()
     /// The handles of the characteristics that profiles would serve beyond ``maximumStreams``.
     private(set) var unserved: Set<String> = []
-    private let table: [RemoteCharacteristic]
-    /// The characteristics by UUID, in the order of the table.
-    private let byUUID: [BluetoothUUID: [RemoteCharacteristic]]
+    private let table: CharacteristicIndex
     /// The handles of the characteristics that streams use.
     private var streamed: Set<String> = []
-    private var names: Set<String> = []
-    /// The next number for each stream name.
-    private var numbers: [String: Int] = [:]
+    private var names = StreamNames()
     /// The candidates that serve the device.
     private var basis: [ProfileIdentity] = []
 
@@ -105,24 +37,25 @@ struct ProfileAssignment: Sendable {
     ///   - table: The peripheral's characteristics.
     /// - Throws: A permanent ``LinkFault`` if a required characteristic is missing.
     init(candidates: [any Profile], areChosen: Bool, table: [RemoteCharacteristic]) throws(LinkFault) {
-        let services = Set(table.map(\.service))
-        let byUUID = Dictionary(grouping: table, by: \.uuid)
-        let matching = candidates.filter { Self.matches($0, services, byUUID) }
+        try self.init(candidates: candidates, areChosen: areChosen, CharacteristicIndex(table))
+    }
+
+    private init(candidates: [any Profile], areChosen: Bool, _ table: CharacteristicIndex) throws(LinkFault) {
+        let matching = candidates.filter { table.matches($0) }
         // Profiles that match a service are more specific than those that match only a characteristic.
         let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
         self.table = table
-        self.byUUID = byUUID
         for profile in areChosen ? candidates : inOrder { try add(profile) }
         for profile in profiles { addFurther(profile) }
         if !polls.isEmpty {
-            for index in controls.indices { controls[index].turn = turn }
+            controls = controls.map { $0.ordered(by: turn) }
         }
         basis = profiles.map(ProfileIdentity.init)
     }
 
     /// Returns true if `candidates` would serve the peripheral in the same way.
     func isMade(of candidates: [any Profile], areChosen: Bool) -> Bool {
-        let other = try? ProfileAssignment(candidates: candidates, areChosen: areChosen, table: table)
+        let other = try? ProfileAssignment(candidates: candidates, areChosen: areChosen, table)
         return other?.basis == basis
     }
 
@@ -131,7 +64,7 @@ struct ProfileAssignment: Sendable {
     /// - Throws: A permanent ``LinkFault`` if nothing is served.
     func checkThatItServes() throws(LinkFault) {
         guard streams.isEmpty, controls.isEmpty else { return }
-        let found = Set(table.map(\.service)).map(\.description).sorted().joined(separator: ", ")
+        let found = table.services.map(\.description).sorted().joined(separator: ", ")
         let idle = profiles.map(\.name).joined(separator: ", ")
         let reason =
             idle.isEmpty
@@ -144,17 +77,7 @@ struct ProfileAssignment: Sendable {
     var servedHandles: Set<String> { streamed.union(controls.map(\.remote.handle)) }
 
     /// The names of all streams.
-    var streamNames: Set<String> { names }
-
-    private static func matches(
-        _ profile: any Profile,
-        _ services: Set<BluetoothUUID>,
-        _ byUUID: [BluetoothUUID: [RemoteCharacteristic]]
-    ) -> Bool {
-        guard !profile.isOptIn else { return false }
-        guard profile.services.isEmpty else { return profile.services.contains { services.contains($0) } }
-        return profile.characteristics.contains { byUUID[$0.uuid] != nil }
-    }
+    var streamNames: Set<String> { names.all }
 
     /// Assigns the characteristics that a profile needs.
     mutating func add(_ profile: any Profile) throws(LinkFault) {
@@ -162,15 +85,15 @@ struct ProfileAssignment: Sendable {
         defer { if !profile.services.isEmpty || streams.count + controls.count > served { profiles.append(profile) } }
         for (index, wanted) in profile.characteristics.enumerated() {
             let isShared = wanted.isOnlyDownloaded
-            let candidates = candidates(wanted, for: profile)
+            let candidates = table.candidates(wanted, for: profile)
             if let remote = candidates.first(where: { isShared || !streamed.contains($0.handle) }) {
                 addStream(profile, index, remote, isFirst: true)
-            } else if wanted.isRequired, byUUID[wanted.uuid] == nil {
+            } else if wanted.isRequired, !table.contains(wanted.uuid) {
                 throw Self.missing(wanted.uuid, for: profile)
             }
         }
         for (index, wanted) in profile.controls.enumerated() {
-            let remote = find(wanted.characteristic, in: wanted.service, for: profile)
+            let remote = table.find(wanted.characteristic, in: wanted.service, for: profile)
             let isTaken = controls.contains { $0.descriptor.name == wanted.name }
             guard let remote, !isTaken else { continue }
             let exchange = exchange(wanted.answer, for: profile)
@@ -185,7 +108,7 @@ struct ProfileAssignment: Sendable {
     /// This is the last step, so that other profiles have chosen their characteristics before.
     private mutating func addFurther(_ profile: any Profile) {
         for (index, wanted) in profile.characteristics.enumerated() {
-            for remote in candidates(wanted, for: profile)
+            for remote in table.candidates(wanted, for: profile)
             where !wanted.isOnlyDownloaded && !streamed.contains(remote.handle) {
                 if streams.count < Self.maximumStreams {
                     addStream(profile, index, remote, isFirst: false)
@@ -203,35 +126,16 @@ struct ProfileAssignment: Sendable {
         isFirst: Bool
     ) {
         let wanted = profile.characteristics[index].stream
-        let name = isFirst && !names.contains(wanted) ? wanted : nextName(after: wanted)
-        names.insert(name)
+        let name = names.add(wanted, isFirst: isFirst)
         streamed.insert(remote.handle)
         streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: isFirst))
-    }
-
-    private mutating func nextName(after stream: String) -> String {
-        var number = numbers[stream] ?? 2
-        while names.contains("\(stream)_\(number)") { number += 1 }
-        numbers[stream] = number + 1
-        return "\(stream)_\(number)"
-    }
-
-    /// Returns the characteristics that match a profile's characteristic, in the order of the table.
-    private func candidates(
-        _ wanted: CharacteristicDescriptor,
-        for profile: any Profile
-    ) -> some Sequence<RemoteCharacteristic> {
-        // Some devices write and notify by two characteristics of one UUID.
-        (byUUID[wanted.uuid] ?? []).lazy.filter {
-            fits($0.service, wanted.service, profile) && (wanted.poll == nil || $0.properties.isNotifying)
-        }
     }
 
     private mutating func add(
         _ task: ConnectionTaskDescriptor,
         of profile: any Profile
     ) throws(LinkFault) {
-        guard let remote = find(task.characteristic, in: task.service, for: profile) else {
+        guard let remote = table.find(task.characteristic, in: task.service, for: profile) else {
             if task.isRequired { throw Self.missing(task.characteristic, for: profile) }
             return
         }
@@ -241,16 +145,16 @@ struct ProfileAssignment: Sendable {
 
     /// Returns the download if the device has its stream and the characteristic to write.
     private func download(_ wanted: DownloadDescriptor, of profile: any Profile) -> Download? {
-        guard let control = find(wanted.characteristic, in: wanted.service, for: profile),
+        guard let control = table.find(wanted.characteristic, in: wanted.service, for: profile),
             let stream = streams.first(where: { $0.profile.name == profile.name && $0.isDownloaded(by: wanted) })
         else { return nil }
         let answering: RemoteCharacteristic? =
             switch wanted.procedure {
             case .accessControlPoint: control
             case .request(_, nil), .blocks: nil
-            case .request: wanted.answers.flatMap { find($0, in: nil, for: profile) } ?? stream.remote
+            case .request: wanted.answers.flatMap { table.find($0, in: nil, for: profile) } ?? stream.remote
             }
-        let clock = wanted.clock.flatMap { clock in byUUID[clock.characteristic]?.first }
+        let clock = wanted.clock.flatMap { table.first($0.characteristic) }
         return Download(profile: profile, descriptor: wanted, control: control, answering: answering, clock: clock)
     }
 
@@ -258,34 +162,15 @@ struct ProfileAssignment: Sendable {
         _ rule: ResponseRule?,
         for profile: any Profile
     ) -> ResponseExpectation? {
-        guard let rule, let remote = find(rule.characteristic, in: rule.service, for: profile) else {
+        guard let rule, let remote = table.find(rule.characteristic, in: rule.service, for: profile) else {
             return nil
         }
         return ResponseExpectation(awaiter: answers, rule: rule, remote: remote)
     }
 
-    private func find(
-        _ uuid: BluetoothUUID,
-        in service: BluetoothUUID?,
-        for profile: any Profile
-    ) -> RemoteCharacteristic? {
-        byUUID[uuid]?.first { fits($0.service, service, profile) }
-    }
-
     private static func missing(_ uuid: BluetoothUUID, for profile: any Profile) -> LinkFault {
         let detail = "profile \(profile.name) requires characteristic \(uuid), which the device does not have"
         return LinkFault(.profileMismatch, detail, isPermanent: true)
-    }
-
-    private func fits(_ found: BluetoothUUID, _ wanted: BluetoothUUID?, _ profile: any Profile) -> Bool {
-        if let wanted { found == wanted } else { profile.services.isEmpty || profile.services.contains(found) }
-    }
-}
-
-extension ProfileAssignment.Stream {
-    /// True for the stream of the download's records.
-    func isDownloaded(by download: DownloadDescriptor) -> Bool {
-        isFirst && descriptor.stream == download.stream && descriptor.record != nil
     }
 }
 
@@ -304,9 +189,7 @@ extension ProfileAssignment {
     var polls: [Poll] {
         streams.enumerated().compactMap { index, stream in
             guard stream.isFirst, let rule = stream.descriptor.poll,
-                let control = byUUID[rule.characteristic]?.first(where: {
-                    fits($0.service, rule.service, stream.profile) && $0.properties.isWritable
-                })
+                let control = table.control(of: rule, for: stream.profile)
             else { return nil }
             return Poll(stream: index, name: stream.name, rule: rule, control: control)
         }
@@ -341,5 +224,26 @@ extension ProfileAssignment {
             controls: controls.map(\.descriptor),
             profiles: profiles.map(\.name)
         )
+    }
+}
+
+/// The names of a device's streams, each only once.
+private struct StreamNames: Sendable {
+    private(set) var all: Set<String> = []
+    /// The next number for each name.
+    private var numbers: [String: Int] = [:]
+
+    /// Adds a name: with a number if it is taken, or if the stream is not the first of its kind.
+    mutating func add(_ wanted: String, isFirst: Bool) -> String {
+        let name = isFirst && !all.contains(wanted) ? wanted : next(after: wanted)
+        all.insert(name)
+        return name
+    }
+
+    private mutating func next(after stream: String) -> String {
+        var number = numbers[stream] ?? 2
+        while all.contains("\(stream)_\(number)") { number += 1 }
+        numbers[stream] = number + 1
+        return "\(stream)_\(number)"
     }
 }

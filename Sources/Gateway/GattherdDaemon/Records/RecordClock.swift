@@ -49,7 +49,7 @@ public struct RecordClock: Sendable {
         return base
     }
 
-    /// Returns the present clock's time of a value that may have been received before the last step.
+    /// Returns the current clock's time of a value that may have been received before the last step.
     func corrected(_ time: Timestamp) -> Timestamp {
         guard let step, let last else { return time }
         let isOld = step.shift > 0 ? time.microseconds < step.start : time.microseconds > last.wall

@@ -20,7 +20,7 @@ struct RecordDecoder {
         let notice: RecordTracker.Notice
     }
 
-    /// Records older than this are of the past.
+    /// The age in microseconds from which a record counts as one of the past, not as a new value.
     private static let past: Int64 = 60_000_000
     private var stored: [RecordCursor.Key: RecordCursor]?
     private var tracked: [RecordCursor.Key: Tracked] = [:]
@@ -99,7 +99,7 @@ struct RecordDecoder {
         publish(entry, records, isAnswer: false)
     }
 
-    /// Returns the state of a stream, in times of the present clock.
+    /// Returns the state of a stream, in times of the current clock.
     private mutating func follow(_ records: RecordStream) -> Tracked {
         var entry = tracked(records)
         if let base = clock?.read() { entry.tracker.setBase(base) }
@@ -117,7 +117,7 @@ struct RecordDecoder {
             correction: cursor?.correction ?? 0
         )
         var entry = Tracked(address: records.address, rule: records.rule, tracker: tracker)
-        // The facts of a download that runs are told from those of the one before.
+        // Requests are counted on, so that facts of an earlier download are not taken for those of this one.
         entry.requests = known?.requests ?? 0
         return entry
     }

@@ -8,7 +8,7 @@ struct RecordPayload {
     /// The digest of a payload with one record.
     private let digest: Int64
     private let received: Timestamp
-    /// The samples of all records, which each record has.
+    /// The samples that are common to all records.
     private let common: [Sample]
     /// The samples of each record.
     private let records: [[Sample]]
@@ -59,14 +59,17 @@ struct RecordPayload {
         case .clock(let span):
             record.reading = microseconds(span, of: index).map { isOwn(span) ? $0 : Self.sum($0, later) }
             guard let offset = rule.offset, let reading = record.reading else { break }
-            record.reading = Self.sum(reading, microseconds(offset, of: index) ?? 0)
+            let added = microseconds(offset, of: index)
+            // In a list, a record that lacks the offset has null for it.
+            let isLacking = isOwn(offset) || value(offset.metric, in: common) == nil
+            record.reading = added.map { Self.sum(reading, $0) } ?? (isLacking ? reading : nil)
         case .age(let span):
             record.age = microseconds(span, of: index).map { isOwn(span) ? $0 : Self.sum($0, 0 &- later) }
         }
         return record
     }
 
-    /// The digest of a record's own values: its neighbours in the block are others in another download.
+    /// The digest of a record's own values only: the records beside it differ between downloads.
     private func digest(of index: Int) -> Int64 {
         var digest = RecordDigest()
         if records.indices.contains(index) { for sample in records[index] { digest.add(sample) } }

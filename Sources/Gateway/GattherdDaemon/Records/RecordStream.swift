@@ -111,9 +111,9 @@ struct RecordStatus: Hashable, Sendable {
     }
 
     var state: State
-    /// The records of the current request so far.
+    /// The number of records of the current request so far.
     private(set) var done = 0
-    /// The new records of the download so far.
+    /// The number of new records of the download so far.
     private(set) var stored = 0
     /// The records that the device has announced.
     var total: Int?

@@ -1,4 +1,5 @@
 package import GattherdBluetooth
+import GattherdModel
 
 /// Finds the new payloads in the advertisements of one device.
 package struct FrameFilter: Sendable {
@@ -32,5 +33,63 @@ package struct FrameFilter: Sendable {
             lastSent[payload.frame] = SentFrame(octets: payload.octets, time: now)
             return (payload, true)
         }
+    }
+}
+
+/// Joins the parts of one sensor's frames to payloads.
+///
+/// A device may send the parts of a frame in different advertisements. The newest copy of each part is used, unless it
+/// is older than the frame's `renewal`.
+struct FrameAssembly: Sendable {
+    private struct Part: Sendable {
+        let octets: [UInt8]
+        let time: SuspendingClock.Instant
+    }
+
+    /// The received parts of each multi-part frame; `nil` for missing parts.
+    private var parts: [AdvertisedFrames.ID: [Part?]] = [:]
+
+    /// Returns the payloads of an advertisement; multi-part frames also contain parts of earlier advertisements.
+    mutating func payloads(
+        of advertisement: HeardAdvertisement,
+        _ frames: AdvertisedFrames,
+        now: SuspendingClock.Instant
+    ) -> [AdvertisedFrames.Payload] {
+        let single = advertisement.frames.flatMap { frames.payloads(of: $0, name: advertisement.name) }
+        let composite = frames.composite.compactMap { frame, descriptor -> AdvertisedFrames.Payload? in
+            guard descriptor.admits(name: advertisement.name) else { return nil }
+            return payload(of: frame, descriptor, advertisement, now)
+        }
+        return single + composite
+    }
+
+    /// Returns the joined parts; `nil` if the advertisement has none of them, or one is missing or too old.
+    private mutating func payload(
+        of frame: AdvertisedFrames.ID,
+        _ descriptor: AdvertisementDescriptor,
+        _ advertisement: HeardAdvertisement,
+        _ now: SuspendingClock.Instant
+    ) -> AdvertisedFrames.Payload? {
+        var known = parts[frame] ?? Array(repeating: nil, count: descriptor.before.count + 1)
+        var isTouched = false
+        for heard in advertisement.frames {
+            for (index, contents) in descriptor.parts(in: heard).enumerated() {
+                guard let contents else { continue }
+                known[index] = Part(octets: contents, time: now)
+                isTouched = true
+            }
+        }
+        guard isTouched else { return nil }
+        parts[frame] = known
+        let current = known.compactMap(\.self).filter { now - $0.time <= descriptor.renewal }
+        guard current.count == known.count else { return nil }
+        return AdvertisedFrames.Payload(frame: frame, octets: current.flatMap(\.octets))
+    }
+}
+
+extension AdvertisementDescriptor {
+    /// Returns the contents of each part in an advertisement; `nil` for parts that it does not contain.
+    fileprivate func parts(in heard: HeardAdvertisement.Frame) -> [[UInt8]?] {
+        before.map { $0.contents(heard.octets, from: heard.source) } + [contents(heard.octets, from: heard.source)]
     }
 }

@@ -28,7 +28,7 @@ struct AdapterRequests {
         group.addTask { [central, log, send] in
             do throws(BluetoothError) {
                 switch effect {
-                case .start: try await central.startDiscovery(on: adapter, services: [])
+                case .start: try await central.startDiscovery(on: adapter)
                 case .stop: try await central.stopDiscovery(on: adapter)
                 }
                 send(.discovery(adapter, ticket: effect.ticket, .done))

@@ -13,7 +13,7 @@ struct LinkRequests: Sendable {
     private let send: @Sendable (SupervisorMachine.Event) -> Void
     /// The running attempt of each device.
     private let attempts = Locked<[String: LinkAttempt]>([:])
-    /// The links of devices whose disconnects the end of the supervisor has cancelled.
+    /// The links that are still up because the end of the supervisor cancelled their disconnects, by device.
     private let unended = Locked<[String: PeripheralID]>([:])
 
     init(_ maker: LinkMaker, reporter: LinkReporter, send: @escaping @Sendable (SupervisorMachine.Event) -> Void) {
@@ -42,7 +42,7 @@ struct LinkRequests: Sendable {
         }
     }
 
-    /// Ends a link, after the end of the device's attempt: the link of a later one would stay.
+    /// Ends a link, after the device's attempt has ended: otherwise the attempt could make a link that stays.
     func disconnect(_ link: PeripheralID?, of device: String, ticket: Int, in group: inout DiscardingTaskGroup) {
         let attempt = attempts.withLock { $0[device] }
         group.addTask { [maker, reporter, send, unended] in

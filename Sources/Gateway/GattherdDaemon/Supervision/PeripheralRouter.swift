@@ -61,7 +61,7 @@ struct PeripheralRouter {
             offers.offer(peripheral)
             let adapter = peripheral.id.adapter
             let isHeard = peripheral.rssi != nil && table.isHearingDue(adapter, now: now)
-            return setStranger(peripheral.id, isConnected: peripheral.isConnected) + (isHeard ? [.heard(adapter)] : [])
+            return setOtherLink(peripheral.id, isConnected: peripheral.isConnected) + (isHeard ? [.heard(adapter)] : [])
         }
         context.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
         let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
@@ -76,7 +76,7 @@ struct PeripheralRouter {
 
     private mutating func disconnected(_ id: PeripheralID) -> [Event] {
         table.setDisconnected(id)
-        guard let name = device(id) else { return setStranger(id, isConnected: false) }
+        guard let name = device(id) else { return setOtherLink(id, isConnected: false) }
         return [.dropped(device: name, on: id.adapter)] + retries(afterEndOf: id, name)
     }
 
@@ -84,7 +84,7 @@ struct PeripheralRouter {
         table.remove(id)
         offers.remove(id.address)
         context.peripheralNames.withLock { $0[id] = nil }
-        guard let name = device(id) else { return setStranger(id, isConnected: false) }
+        guard let name = device(id) else { return setOtherLink(id, isConnected: false) }
         // A removal by the daemon needs no back-off.
         let retries = context.bonds.hasLeft(id) ? retry(name, unless: [.held, .disconnecting]) : []
         return [.forgotten(device: name, on: id.adapter)] + retries
@@ -128,7 +128,7 @@ struct PeripheralRouter {
     mutating func sightings(of address: BluetoothAddress) -> [Event] {
         let name = configuredDevices[address]?.name
         return table.peripherals(at: address).flatMap { peripheral in
-            let links = setStranger(peripheral.id, isConnected: name == nil && peripheral.isConnected)
+            let links = setOtherLink(peripheral.id, isConnected: name == nil && peripheral.isConnected)
             return links + (name.map { [sighting(of: peripheral, as: $0)] } ?? [])
         }
     }
@@ -143,13 +143,13 @@ struct PeripheralRouter {
         return .sighted(device: name, on: peripheral.id.adapter, sighting)
     }
 
-    private mutating func setStranger(_ id: PeripheralID, isConnected: Bool) -> [Event] {
-        table.setStranger(id, isConnected: isConnected).map { [.otherLinks(id.adapter, $0)] } ?? []
+    private mutating func setOtherLink(_ id: PeripheralID, isConnected: Bool) -> [Event] {
+        table.setOtherLink(id, isConnected: isConnected).map { [.otherLinks(id.adapter, $0)] } ?? []
     }
 
     // MARK: - Bonds
 
-    /// Returns the events after the end of a link or an attempt: one that ended for a lost bond needs no back-off.
+    /// Returns the events after the end of a link or an attempt: if it ended for a lost bond, it is retried at once.
     func retries(afterEndOf link: PeripheralID, _ device: String) -> [Event] {
         context.bonds.hasJustLost(link) ? retry(device, unless: [.held, .disconnecting, .failed]) : []
     }

@@ -11,7 +11,7 @@ struct PeripheralTable: Sendable {
     /// The adapters that have known a peripheral, for lookups by address.
     private var adapters: Set<BluetoothAddress> = []
     /// The connected peripherals of each adapter that are not devices.
-    private var strangers: [BluetoothAddress: Set<BluetoothAddress>] = [:]
+    private var otherLinks: [BluetoothAddress: Set<BluetoothAddress>] = [:]
     /// The time of the last hearing report of each adapter.
     private var heard: [BluetoothAddress: Duration] = [:]
 
@@ -40,22 +40,22 @@ struct PeripheralTable: Sendable {
 
     /// Removes the links of an adapter that is gone.
     mutating func remove(adapter: BluetoothAddress) {
-        strangers[adapter] = nil
+        otherLinks[adapter] = nil
     }
 
     /// Removes all peripherals: bluetoothd is gone.
     mutating func removeAll() {
-        (peripherals, strangers) = ([:], [:])
+        (peripherals, otherLinks) = ([:], [:])
     }
 
     /// Records whether a peripheral that is not a device is connected.
     ///
     /// - Returns: The number of such links of the adapter, if it has changed.
-    mutating func setStranger(_ id: PeripheralID, isConnected: Bool) -> Int? {
-        let before = strangers[id.adapter, default: []]
+    mutating func setOtherLink(_ id: PeripheralID, isConnected: Bool) -> Int? {
+        let before = otherLinks[id.adapter, default: []]
         guard before.contains(id.address) != isConnected else { return nil }
         let after = isConnected ? before.union([id.address]) : before.subtracting([id.address])
-        strangers[id.adapter] = after
+        otherLinks[id.adapter] = after
         return after.count
     }
 

@@ -73,7 +73,9 @@ extension Supervisor {
         )
     }
 
-    /// Bonds on request; a removed bond of a device needs no back-off.
+    /// The requests about bonds.
+    ///
+    /// A device whose bond is removed is retried without a back-off.
     public nonisolated var bonds: BondService {
         BondService(parts.central, devices: context.configuredDevices.devices, keeper: context.bonds)
     }

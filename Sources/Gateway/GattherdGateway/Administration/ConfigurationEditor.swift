@@ -6,13 +6,13 @@ import Glibc
 
 /// Changes the files of the configuration for people at the dashboard, one change at a time.
 ///
-/// A change that would be wrong is not written. One that the daemon cannot use is undone.
+/// An invalid change is not written. A change that the daemon cannot use is undone.
 final class ConfigurationEditor: Sendable {
     /// A change of the files.
     struct Change: Sendable {
         /// The file, with its new content.
         var source: ConfigSource
-        /// The content before; `nil` for a new file.
+        /// The previous content; `nil` for a new file.
         var before: ConfigurationText?
         /// The new file of a secret that the first file names.
         var secret: ConfigSource?
@@ -44,7 +44,7 @@ final class ConfigurationEditor: Sendable {
         _ body: @escaping @Sendable () -> Result<Value, BackendError>
     ) async throws(BackendError) -> Value {
         guard let result = await NamedThread.result(name: "configuration", of: body) else {
-            throw BackendError(.unavailable, "the daemon ends")
+            throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
         return try result.get()
     }
@@ -62,7 +62,7 @@ final class ConfigurationEditor: Sendable {
             try await onThread { [self] in Result { () throws(BackendError) in try takeBack(change) } }
             _ = await changes.reloaded()
             throw BackendError(.refused, reason)
-        case nil: throw BackendError(.unavailable, "the daemon ends")
+        case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
     }
 
@@ -73,7 +73,7 @@ final class ConfigurationEditor: Sendable {
         switch await changes.reloaded() {
         case .done?: return
         case .failed(let reason)?: throw BackendError(.refused, reason)
-        case nil: throw BackendError(.unavailable, "the daemon ends")
+        case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
     }
 

@@ -51,7 +51,7 @@ struct DeviceEditor: Sendable {
             throw BackendError(.invalid, "'\(request.name.cut(toBytes: 80))' is not a name of a device; \(rule)")
         }
         try Self.refuseControlCharacters(in: [request.title, request.area] + request.profiles)
-        try refuseTwin(of: request.name, address)
+        try refuseDuplicate(of: request.name, address)
         var proposal = DeviceProposal(name: request.name, address: address, profiles: request.profiles)
         (proposal.title, proposal.area) = (request.title, request.area)
         guard let key = request.key else { return (proposal, nil) }
@@ -72,7 +72,7 @@ struct DeviceEditor: Sendable {
         throw BackendError(.invalid, "names, areas and notes are one line, without control characters")
     }
 
-    private func refuseTwin(of name: String, _ address: BluetoothAddress) throws(BackendError) {
+    private func refuseDuplicate(of name: String, _ address: BluetoothAddress) throws(BackendError) {
         let devices = running.configuration.devices
         if let device = devices.first(where: { $0.address.value == address }) {
             throw BackendError(.conflict, "\(address) is the device '\(device.name.value)' already")

@@ -77,7 +77,7 @@ package struct DeviceProposal: Hashable, Sendable {
 package struct HeardPeripheral: Sendable {
     package var address: BluetoothAddress
     package var name: String?
-    /// In dBm; `nil` for a connected peripheral, which does not advertise.
+    /// The signal strength in dBm; `nil` for a connected peripheral, which does not advertise.
     package var rssi: Int?
     package var hasPrivateAddress = false
     /// The possible profiles, with the model if it is known; the best first.

@@ -66,7 +66,7 @@ final class AlertMonitor: Sendable {
     private let clock = LoopClock.loop
     private let start = LoopClock.loop.now
     private let now: @Sendable () -> Timestamp
-    /// The time for which ``run()`` waits.
+    /// The deadline for which ``run()`` waits, counted from the creation; `nil` without one.
     private let next = LatestValue<Duration?>(nil)
 
     /// - Parameters:

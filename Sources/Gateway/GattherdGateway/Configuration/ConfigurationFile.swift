@@ -87,7 +87,9 @@ package struct ConfigurationFile: Sendable {
         return Configuration.parseLeniently(sources, in: environment, outputs: outputs).configuration
     }
 
-    /// Returns the meaning of texts for these files, without the keys' names, and whether they have mistakes.
+    /// Returns the configuration that texts express in place of these files, and the kinds of its mistakes.
+    ///
+    /// Old names of keys make no difference.
     package func reading(_ sources: [ConfigSource], _ renames: [ConfigRename]) -> Reading {
         let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
         var (configuration, errors) = Configuration.parseLeniently(

@@ -47,10 +47,12 @@ package struct SecretFile {
 
     private func line(_ number: Int) -> String? {
         guard case .success(let data) = content else { return nil }
-        let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: number + 1, omittingEmptySubsequences: false)
+        // Editors on Windows begin a text with a byte order mark.
+        let text = data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data[...]
+        let lines = text.split(separator: UInt8(ascii: "\n"), maxSplits: number + 1, omittingEmptySubsequences: false)
         guard lines.indices.contains(number) else { return nil }
         let line = lines[number]
-        // Editors on Windows end lines with CR and LF.
+        // Windows editors end lines with CR and LF.
         return String(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
     }
 

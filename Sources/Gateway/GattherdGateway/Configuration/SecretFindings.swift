@@ -71,7 +71,7 @@ extension HTTPSettings {
     /// - Throws: ``GatewayError`` if one cannot be used.
     func check(_ log: Log) throws(GatewayError) {
         for finding in findings {
-            guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
+            guard finding.severity == .warning else { throw GatewayError(ConfigErrors([finding])) }
             log(.warning, "a file that the configuration names has a problem", [LogField("advice", finding.problem)])
         }
     }

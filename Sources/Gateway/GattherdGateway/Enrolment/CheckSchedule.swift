@@ -23,12 +23,12 @@ final class CheckSchedule: Sendable {
         return isUrgent ? min(regular, urgent) : regular
     }
 
-    /// Sets the time between two checks; a shorter one applies to the present wait too.
+    /// Sets the time between two checks; a shorter one applies to the current wait too.
     func set(_ interval: Duration) {
         self.interval.set(interval)
     }
 
-    /// Asks for checks until cancelled.
+    /// Requests checks until cancelled.
     func run(_ check: @Sendable () -> Void) async {
         var last = clock.now
         while !Task.isCancelled {

@@ -91,7 +91,7 @@ struct EnrolmentService: Sendable {
         updateSchedule()
     }
 
-    /// Asks for checks until cancelled.
+    /// Requests checks until cancelled.
     func requestChecks() async {
         updateSchedule()
         await schedule.run { [changes] in changes.check() }

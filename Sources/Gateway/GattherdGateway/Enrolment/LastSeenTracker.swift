@@ -11,7 +11,7 @@ struct LastSeenTracker: Sendable {
         let device: String
         /// True if the device has a link, here or at another gateway.
         let isReady: Bool
-        /// The time of its last sighting; only compared with the one before.
+        /// The time of the last sighting; only compared with the previous one.
         let heard: Timestamp?
     }
 

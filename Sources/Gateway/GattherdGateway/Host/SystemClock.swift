@@ -15,7 +15,7 @@ package enum SystemClock {
 
     /// 2026-11-01, the date of this version: an earlier time is certainly wrong.
     ///
-    /// Update it with each version. The date of the executable does not do, because a wrong clock may have set it.
+    /// Update it with each version. The date of the executable is no substitute: a wrong clock may have set it.
     private static let written = Timestamp(microseconds: 1_793_491_200_000_000)
 
     /// The clock for history.

@@ -5,7 +5,7 @@ import Glibc
 
 /// The file with the addresses of the devices that this gateway owned last, one a line.
 ///
-/// Without the centre, a gateway that was restarted connects these. A lost file costs only that.
+/// Without the centre, a gateway that was restarted connects these. If the file is lost, they wait for the centre.
 final class LeaseFile: Sendable {
     /// The maximum number of addresses that are read; a line has at most 64 bytes.
     private static let most = 10_000

@@ -21,9 +21,9 @@ final class LeaseService: Sendable {
 
     /// The time between two reads of advertisements and links.
     private static let tick = Duration.milliseconds(250)
-    /// The same while a device is handed over.
+    /// The time between two such reads while a device is handed over.
     private static let quickTick = Duration.milliseconds(50)
-    /// The ticks after which all devices are admitted or withdrawn again: a reload may have replaced their links.
+    /// The number of ticks after which all devices are admitted or withdrawn again: a reload may have replaced links.
     private static let ticksPerRepetition = 20
     /// The limit of an exchange; a centre that needs longer counts as unreachable.
     private static let exchangeLimit = Duration.seconds(5)
@@ -51,7 +51,7 @@ final class LeaseService: Sendable {
     ///   - file: Keeps the devices that this gateway owned last.
     ///   - recorder: Records changes of owners.
     ///   - announce: Publishes changes of leases.
-    ///   - log: For people.
+    ///   - log: The log for people.
     init(
         _ running: RunningConfiguration,
         _ supervisor: Supervisor,
@@ -79,7 +79,7 @@ final class LeaseService: Sendable {
             group.addTask { for await _ in self.supervisor.status.changes.watch() { self.post.yield(.linkChanged) } }
             for await message in inbox {
                 let now = ContinuousClock.now - start
-                for effect in events(message, &loop, at: now).flatMap({ loop.machine.handle($0, at: now) }) {
+                for effect in events(message, &loop).flatMap({ loop.machine.handle($0, at: now) }) {
                     perform(effect, isStopping: loop.isStopping, in: &group)
                 }
                 publish(&loop, at: now, start)
@@ -108,7 +108,7 @@ final class LeaseService: Sendable {
 
     // MARK: - Input
 
-    private func events(_ message: Message, _ loop: inout LeaseLoop, at now: Duration) -> [LeaseMachine.Event] {
+    private func events(_ message: Message, _ loop: inout LeaseLoop) -> [LeaseMachine.Event] {
         switch message {
         case .tick:
             loop.ticks += 1

@@ -11,7 +11,7 @@ import Glibc
 enum ReloadOutcome: Hashable, Sendable {
     /// The configuration is applied, except for changes of these sections, which wait for a restart.
     case done(waiting: [String])
-    /// The configuration from before stays.
+    /// The previous configuration stays in use.
     case failed(String)
 
     /// One line for people.
@@ -88,7 +88,7 @@ package final class PendingChanges: Sendable {
         return nil
     }
 
-    /// Asks for a check of the enrolled devices.
+    /// Requests a check of the enrolled devices.
     func check() { add { $0.isCheckDue = true } }
 
     /// Adds a peripheral; false if there is no room, so that it may be offered again.
@@ -163,7 +163,7 @@ private struct FileStamp: Hashable, Sendable {
     private let seconds: Int
     private let nanoseconds: Int
 
-    /// `nil` for a file that cannot be found.
+    /// Identifies the file; `nil` if it cannot be found.
     init?(_ path: String) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return nil }

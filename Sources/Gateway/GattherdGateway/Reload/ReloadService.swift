@@ -25,7 +25,7 @@ struct ReloadService: Sendable {
     ///   - recorder: Records the outcome as an event.
     ///   - token: The console's token, which is read again.
     ///   - state: The outcome so far, for the status.
-    ///   - log: For people.
+    ///   - log: The log for people.
     init(
         _ running: RunningConfiguration,
         _ updater: GatewayUpdater,
@@ -40,7 +40,7 @@ struct ReloadService: Sendable {
         startFiles = Locked(StartFiles(running.configuration, running.registry))
     }
 
-    /// Continues with the files as they are now; if they cannot be used, everything stays.
+    /// Applies the files as they are now; if they are unusable, the running configuration stays.
     ///
     /// - Returns: The outcome; `nil` if the daemon ends before the files are read.
     func reload(_ file: ConfigurationFile) async -> ReloadOutcome? {
@@ -59,7 +59,7 @@ struct ReloadService: Sendable {
             outcome = .done(waiting: await apply(try read.get()))
         } catch {
             outcome = .failed(error.message)
-            recordFailure(error.message)
+            recordFailure(error.summary)
         }
         state.withLock { $0.record(outcome) }
         SystemdNotifier.ready(state.withLock(\.status) == nil ? running.systemdStatus : outcome.summary)
@@ -116,7 +116,7 @@ private struct ReloadedConfiguration: Sendable {
         do throws(ConfigErrors) {
             configuration = try file.parsed().recalling(enrolled)
         } catch {
-            throw GatewayError(.configuration, error.description)
+            throw GatewayError(error)
         }
         configuration.logOldKeys(log)
         registry = try configuration.loadProfiles(log)
@@ -124,7 +124,7 @@ private struct ReloadedConfiguration: Sendable {
             throw GatewayError(.configuration, refusal.description)
         }
         let unusable = configuration.secretFindings.filter { $0.severity == .error }
-        guard unusable.isEmpty else { throw GatewayError(.configuration, ConfigErrors(unusable).description) }
+        guard unusable.isEmpty else { throw GatewayError(ConfigErrors(unusable)) }
         let registry = registry
         devices = configuration.devices.map { SupervisedDevice($0, registry) }
     }
@@ -144,7 +144,7 @@ extension Configuration {
             guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
             return registry
         } catch {
-            throw GatewayError(.configuration, error.description)
+            throw GatewayError(error)
         }
     }
 
@@ -156,7 +156,7 @@ extension Configuration {
         }
     }
 
-    /// This configuration with everything that can change in a running daemon as `next` has it.
+    /// This configuration, with the values of `next` wherever a running daemon can change them.
     func taking(_ next: Configuration) -> Configuration {
         var result = self
         (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)

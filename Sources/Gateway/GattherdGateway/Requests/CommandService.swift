@@ -50,7 +50,7 @@ struct CommandService: Sendable {
         switch await changes.reloaded() {
         case .done(let waiting)?: return .done(ReloadOutcome.done(waiting: waiting).summary)
         case .failed(let reason)?: return .refused(reason)
-        case nil: return .refused("the daemon ends")
+        case nil: return .refused("the daemon is stopping; try again once it runs")
         }
     }
 

@@ -39,7 +39,7 @@ struct GatewayHTTPBackend: HTTPBackend {
     /// - Parameters:
     ///   - live: The newest readings and states.
     ///   - token: The token; read for each request, as a reload may change it.
-    ///   - log: For people.
+    ///   - log: The log for people.
     func serve(_ live: LiveStatus, token: Locked<AccessToken?>, log: Log) async {
         guard let http = running.configuration.http else { return }
         let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)

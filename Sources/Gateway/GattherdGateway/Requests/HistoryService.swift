@@ -8,15 +8,14 @@ import GattherdSync
 /// Reads history from its file for requests by MQTT and HTTP.
 final class HistoryService: Sendable {
     private let path: String
-    private let maximum: Int
-    private let running = Locked(0)
+    private let places: RequestPlaces
 
     /// - Parameters:
     ///   - path: The path of the database.
     ///   - maximum: The maximum number of requests at once; each may hold a few megabytes.
     init(path: String, maximum: Int) {
         self.path = path
-        self.maximum = maximum
+        places = RequestPlaces(maximum)
     }
 
     /// Answers `bridge/request/history`.
@@ -63,27 +62,72 @@ final class HistoryService: Sendable {
     }
 
     /// Runs `body` on a thread of its own, because the disk may block it.
-    private func read<Value: Sendable>(
+    ///
+    /// A request whose task is cancelled stops reading, and counts until then.
+    func read<Value: Sendable>(
         _ body: @escaping @Sendable (HistoryReader) throws(BackendError) -> Value
     ) async -> Result<Value, BackendError> {
-        guard startRequest() else {
+        guard let place = places.take() else {
             return .failure(BackendError(.unavailable, "too many history requests at once; try again"))
         }
-        defer { running.withLock { $0 -= 1 } }
-        let result = await NamedThread.result(name: "history-answer") { [path] in
-            Result { () throws(BackendError) in
-                try body(readable { () throws(StoreFault) in try HistoryReader(path: path) })
+        let isWanted = Locked(true)
+        let result = await withTaskCancellationHandler {
+            await NamedThread.result(name: "history-answer") { [path] in
+                defer { place.free() }
+                return Result { () throws(BackendError) in
+                    try body(
+                        readable { () throws(StoreFault) in
+                            try HistoryReader(path: path) { isWanted.withLock { $0 } }
+                        }
+                    )
+                }
             }
+        } onCancel: {
+            isWanted.withLock { $0 = false }
         }
-        return result ?? .failure(BackendError(.unavailable, "stopping"))
+        return result ?? .failure(BackendError(.unavailable, "the request was cancelled"))
+    }
+}
+
+/// The places of requests that run at once.
+private final class RequestPlaces: Sendable {
+    /// The place of one request; the last reference frees it, if its thread was never started.
+    final class Place: Sendable {
+        private let places: RequestPlaces
+        private let isTaken = Locked(true)
+
+        init(_ places: RequestPlaces) {
+            self.places = places
+        }
+
+        deinit {
+            free()
+        }
+
+        func free() {
+            let wasTaken = isTaken.withLock { isTaken in
+                defer { isTaken = false }
+                return isTaken
+            }
+            if wasTaken { places.taken.withLock { $0 -= 1 } }
+        }
     }
 
-    private func startRequest() -> Bool {
-        running.withLock { running in
-            guard running < maximum else { return false }
-            running += 1
+    private let maximum: Int
+    private let taken = Locked(0)
+
+    init(_ maximum: Int) {
+        self.maximum = maximum
+    }
+
+    /// Takes a place; `nil` while none is free.
+    func take() -> Place? {
+        let hasRoom = taken.withLock { taken in
+            guard taken < maximum else { return false }
+            taken += 1
             return true
         }
+        return hasRoom ? Place(self) : nil
     }
 }
 
@@ -110,25 +154,26 @@ extension HistoryReader {
     }
 }
 
+/// The arguments that requests by MQTT and by HTTP have in common.
+private protocol RecordArguments {
+    var device: String? { get }
+    var stream: String? { get }
+    var metric: String? { get }
+    var since: String? { get }
+    var until: String? { get }
+    var every: String? { get }
+}
+
+extension HistoryRequest: RecordArguments {}
+extension RecordQuery: RecordArguments {}
+
 /// The query of a request, for samples or for spans of them.
 private struct RecordSpan {
     let query: HistoryQuery
     /// The length of a span; `nil` for samples.
     let step: Duration?
 
-    init(_ request: HistoryRequest) throws(BackendError) {
-        let (since, until) = (try Self.instant(request.since), try Self.instant(request.until))
-        query = HistoryQuery(
-            device: request.device,
-            stream: request.stream,
-            metric: request.metric,
-            since: since,
-            until: until
-        )
-        step = try Self.step(request.every)
-    }
-
-    init(_ request: RecordQuery) throws(BackendError) {
+    init(_ request: some RecordArguments) throws(BackendError) {
         let (since, until) = (try Self.instant(request.since), try Self.instant(request.until))
         query = HistoryQuery(
             device: request.device,

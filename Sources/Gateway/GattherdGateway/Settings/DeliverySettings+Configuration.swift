@@ -22,7 +22,7 @@ extension DeliverySettings {
         log: Log
     ) throws(GatewayError) {
         for finding in settings.findings {
-            guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
+            guard finding.severity == .warning else { throw GatewayError(ConfigErrors([finding])) }
             log(.warning, "a file that the configuration names has a problem", [.init("advice", finding.problem)])
         }
         self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)

@@ -34,7 +34,7 @@ extension DeviceSilence {
 
 extension DevicePairing {
     init(_ settings: DeviceSettings) {
-        let way: Way =
+        let method: Method =
             switch settings.pairing {
             case .never: .never
             case .onDemand: .onDemand
@@ -42,7 +42,7 @@ extension DevicePairing {
             case .compare: .compare
             case .passkey: settings.pinFile.map { .passkey(file: $0.value) } ?? .never
             }
-        self.init(way, repairsBond: settings.onBondLoss == .repair)
+        self.init(method, repairsBond: settings.onBondLoss == .repair)
     }
 }
 

@@ -10,7 +10,7 @@ struct StatisticsCursor: Sendable {
     struct Hours: Hashable {
         /// The first hour that is not imported yet.
         var next: Timestamp
-        /// The first hour of all; those before it belong to Home Assistant.
+        /// The first hour that this gateway imports; earlier hours belong to Home Assistant.
         var first: Timestamp
     }
 

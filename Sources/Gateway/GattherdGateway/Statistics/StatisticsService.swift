@@ -17,7 +17,7 @@ package final class StatisticsService: Output {
         var isFailing = false
         /// The problems of entities that were logged.
         var problems: [String] = []
-        /// The end of the hours that are imported or being imported; `nil` before the first look.
+        /// The end of the hours that are imported or being imported; `nil` before the first check.
         var imported: Timestamp?
         /// The end of the last import that succeeded.
         var lastEnd: Timestamp?
@@ -42,7 +42,7 @@ package final class StatisticsService: Output {
     /// - Parameters:
     ///   - importer: The importer.
     ///   - folder: The folder for the cursor.
-    ///   - log: For people.
+    ///   - log: The log for people.
     ///   - clock: The clocks.
     package init(_ importer: StatisticsImporter, folder: String, log: Log, clock: GatewayClock) {
         self.importer = importer
@@ -56,7 +56,7 @@ package final class StatisticsService: Output {
     package func roundTrip() async {}
     package func stop(within limit: Duration) async { isStopping.set(true) }
 
-    /// Notes the times of stored readings; never blocks.
+    /// Records the times of stored readings; never blocks.
     func observe(_ batch: ReadingBatch) {
         guard let imported = state.withLock(\.imported) else { return }
         let limit = imported.advanced(by: .zero - Self.longestDelay)
@@ -64,9 +64,9 @@ package final class StatisticsService: Output {
         if first < imported { state.withLock { $0.late = min(first, $0.late ?? first) } }
     }
 
-    /// Marks the last 30 days as due again, because history has moved readings; never blocks.
+    /// Marks the last 30 days as due again, because history has corrected times; never blocks.
     ///
-    /// Hours without a reading by now keep what they had in Home Assistant, which has no way to remove it.
+    /// Hours that no longer have a reading keep their old statistics: Home Assistant cannot remove them.
     func didCorrectTimes() {
         state.withLock { state in
             if let imported = state.imported { state.late = imported.advanced(by: .zero - Self.longestDelay) }
@@ -112,7 +112,7 @@ package final class StatisticsService: Output {
         guard now >= clock.earliest else { return .done }
         let (current, end) = (StatisticsImporter.hourStart(now), StatisticsImporter.end(at: now))
         let saved = cursor.read()
-        // A saved hour in the future is that of a wrong clock, unless the present clock is wrong.
+        // A saved hour in the future was saved by a wrong clock, unless the clock is wrong now.
         guard let saved, saved.next <= current || !clock.isSynchronised() else {
             return save(StatisticsCursor.Hours(next: current, first: min(current, saved?.first ?? current)))
                 ? .done : .failed

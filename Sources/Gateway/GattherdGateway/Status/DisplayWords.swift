@@ -19,7 +19,7 @@ package enum DisplayWords {
     package static func symptom(_ name: String) -> String {
         switch RecoveryLadder.Symptom(rawValue: name) {
         case .silence: "it heard nothing"
-        case .wedge: "it connected nobody"
+        case .wedge: "it connected no device"
         case .stall: "its links stopped answering"
         default: plain(name)
         }
@@ -82,7 +82,7 @@ extension LinkReason {
         case .gattError: "a GATT operation failed"
         case .silent: "nothing came from it"
         case .busy: "BlueZ is busy"
-        case .adapterFull: "no adapter has a place for it"
+        case .adapterFull: "no adapter has a free slot for it"
         case .rotated: "devices take turns, as an adapter is full"
         case .ownedElsewhere: "the gateways share it"
         case .unknown: "for an unknown reason"

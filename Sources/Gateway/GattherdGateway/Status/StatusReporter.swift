@@ -153,7 +153,9 @@ extension SupervisedDevice {
 }
 
 extension ReadingHistory {
-    /// Returns the state of an output, which also skips what history no longer holds for it.
+    /// Returns the state of an output.
+    ///
+    /// Entries that history has skipped for the output count as skipped too.
     nonisolated func summary(of output: any Output) -> DaemonStatus.Output {
         var summary = output.summary(at: SystemClock.now)
         let (state, newest) = (status, newestSeq)

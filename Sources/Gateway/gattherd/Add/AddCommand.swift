@@ -97,7 +97,7 @@ struct AddCommand {
     /// Makes the daemon reload, and prints the device's first values.
     private func show(_ device: String, _ next: Configuration) async throws(CommandFailure) {
         let client = DaemonClient(next)
-        guard client.isDaemonThere else {
+        guard try client.isDaemonThere() else {
             return Terminal.say("no daemon runs with this configuration; start it: systemctl start gattherd")
         }
         try client.reload()
@@ -249,6 +249,16 @@ extension HeardPeripheral {
 }
 
 extension DaemonClient {
-    /// True if a daemon answers.
-    var isDaemonThere: Bool { (try? ControlClient.ask(.status, at: path)) != nil }
+    /// Returns true if a daemon answers, and false if none runs.
+    ///
+    /// - Throws: ``CommandFailure`` if the daemon hangs, or refuses this user.
+    fileprivate func isDaemonThere() throws(CommandFailure) -> Bool {
+        do throws(ControlSocketError) {
+            _ = try ControlClient.ask(.status, at: path)
+            return true
+        } catch {
+            guard error.isNobodyThere else { throw failure(error) }
+            return false
+        }
+    }
 }

@@ -60,7 +60,7 @@ struct ConfigurationRestore {
         }
     }
 
-    /// Makes the folder of further files as the package makes it: the daemon may write, for people with the token.
+    /// Makes the folder of further files as the package does: the daemon may write there, for users of the dashboard.
     private func makeFragmentFolder(_ daemon: FileAccount) throws(CommandFailure) {
         guard geteuid() == 0, daemon.user != 0 else { return }
         let path = file.fragmentFolder

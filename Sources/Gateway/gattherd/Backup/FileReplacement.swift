@@ -4,7 +4,7 @@ import GattherdModel
 import GattherdSync
 import Glibc
 
-/// Replaces several files: all new ones are on the disk before the first gets its name.
+/// Replaces several files: all new ones are on the disk before the first is renamed into place.
 struct FileReplacement {
     private let stamp: String
     private let writer: FileAccount

@@ -6,7 +6,7 @@ import Glibc
 /// The rights with which root works on the files of a configuration.
 ///
 /// The daemon may write `gattherd.d`, so its user can put links there. Root works there with the daemon's rights, so
-/// that a link leads nowhere that the daemon may not go.
+/// that a link cannot lead to files that the daemon may not use.
 struct FolderAccess {
     private let root: String
     private let daemon: FileAccount

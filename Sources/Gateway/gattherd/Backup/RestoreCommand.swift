@@ -67,7 +67,9 @@ struct RestoreCommand {
         report(manifest)
     }
 
-    /// Writes all files beside their places, then the history, which is refused if the daemon runs, then names them.
+    /// Writes drafts of all files, restores the history, and then renames the drafts into place.
+    ///
+    /// Fails before the history is changed if the daemon runs.
     private func restore(
         _ folder: StagingFolder,
         _ configuration: Configuration,

@@ -3,7 +3,7 @@ import GattherdPostgres
 
 /// The central database that a command names.
 struct FleetAccess {
-    /// The options of all commands on it.
+    /// The options of all commands on a central history.
     static let options: [OptionSpec] = [
         .value("password-file", "FILE", "the first line is the password (default: PGPASSFILE, ~/.pgpass)"),
         .value("ca-file", "FILE", "the authorities that sign the server's certificate (default: the system's)"),

@@ -152,7 +152,7 @@ struct FleetHistoryCommand {
 }
 
 extension HistoryBucket {
-    /// The summary of one gateway's numbers, for the device by another name.
+    /// Creates a bucket from one gateway's summary, with another name for the device.
     fileprivate init(_ bucket: FleetHistory.Bucket, device: String) {
         self.init(
             time: bucket.time,

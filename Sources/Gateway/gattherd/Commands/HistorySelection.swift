@@ -87,7 +87,7 @@ struct HistorySelection {
 struct UnknownName: CustomStringConvertible {
     let description: String
 
-    /// `nil` if the name is one of `known`.
+    /// Creates the reason; `nil` if the name is one of `known`.
     init?(_ name: String, _ noun: String, among known: [String]) {
         guard !known.contains(name) else { return nil }
         let question = Spelling.nearest(to: name, among: known).map { "did you mean '\($0)'? " } ?? ""

@@ -19,7 +19,7 @@ extension CommandSpec {
             .value(
                 "precision",
                 "UNIT",
-                "what times in line protocol count: ns (default), us, ms or s",
+                "the unit of times in line protocol: ns (default), us, ms or s",
                 choices: ["ns", "us", "ms", "s"]
             ),
         ] + DatabaseFile.options,

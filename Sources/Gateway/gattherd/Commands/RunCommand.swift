@@ -29,11 +29,14 @@ extension CommandSpec {
             promises to start the daemon again after it ends with status 75. The installed unit does.
             """,
         exits: [
-            .cannotCreate: "history or the socket cannot be created; another daemon may have them",
+            .cannotCreate: "history or the socket cannot be created; another daemon may have them, or too few files "
+                + "may be opened",
             .inputOutput: "the history could not be closed completely",
             .restart: "a restart was requested in the dashboard",
         ],
         run: { (arguments) async throws(CommandFailure) in
+            // The first loop opens files.
+            try DescriptorLimit.raised().expectRoom()
             try await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) { () async throws(CommandFailure) in
                 try await RunCommand(arguments).run()
             }
@@ -50,12 +53,15 @@ struct RunCommand {
         file = ConfigurationFile(arguments)
     }
 
+    /// True if a person reads standard error; otherwise it is a log, which must not have secrets.
+    private static var isWatched: Bool { isatty(STDERR_FILENO) == 1 }
+
     func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP, terminating: [SIGTERM, SIGINT])
         signal(SIGPIPE, SIG_IGN)
         let configuration: Configuration
         do throws(ConfigErrors) { configuration = try file.parsed() } catch {
-            await Terminal.printErrorBriefly(error.description)
+            await Terminal.printErrorBriefly(Self.isWatched ? error.description : error.summary)
             throw CommandFailure(.configuration, nil)
         }
         do throws(GatewayError) {
@@ -64,7 +70,7 @@ struct RunCommand {
             }
         } catch {
             // A supervisor that restarts the daemon waits for its end.
-            await Terminal.printErrorBriefly(error.message)
+            await Terminal.printErrorBriefly(Self.isWatched ? error.message : error.summary)
             throw CommandFailure(CommandFailure(error).code, nil)
         }
         if restart.isRequested { throw CommandFailure(.restart, nil) }

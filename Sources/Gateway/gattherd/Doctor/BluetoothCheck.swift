@@ -125,7 +125,7 @@ struct AdapterCheck {
     private func finding(_ adapter: BluezAdapter) -> DoctorFinding {
         let name = "\(adapter.name) (\(adapter.address))"
         if adapter.isCentral == false {
-            let text = "\(name) cannot connect to LE peripherals: it has not the role 'central'"
+            let text = "\(name) cannot connect to LE peripherals: it lacks the role 'central'"
             return DoctorFinding("adapter", .error, text, remedy: "use an adapter with Bluetooth 4.0 or later")
         }
         guard adapter.isPowered else {

@@ -25,7 +25,7 @@ struct BusProblem {
             return DoctorFinding(
                 "policy",
                 .error,
-                "bluetoothd may not be spoken to: \(error.message)",
+                "this user may not use bluetoothd: \(error.message)",
                 remedy: remedy ?? advice
             )
         case Self.name("ServiceUnknown"), Self.name("NameHasNoOwner"):

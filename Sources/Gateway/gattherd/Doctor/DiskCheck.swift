@@ -79,7 +79,7 @@ struct DiskCheck {
         let reason = SystemError.current.description
         let user = HostFacts.current.user
         let text = "'\(target)' cannot be written by user \(user): \(reason)"
-        let advice = "if the daemon runs as \(user): chown \(user) '\(target)'; else ask as the daemon's user"
+        let advice = "if the daemon runs as \(user): chown \(user) '\(target)'; else run this as the daemon's user"
         return [DoctorFinding("history", .error, text, remedy: advice)]
     }
 
@@ -91,7 +91,7 @@ struct DiskCheck {
             return DoctorFinding(check, .error, text, remedy: "set history.path to a local disk")
         case 0x0102_1994, 0x8584_58F6:
             let text = "'\(folder)' is in memory: history is lost with the next start of the host"
-            return DoctorFinding(check, .warning, text, remedy: "set history.path to a disk, unless that is wanted")
+            return DoctorFinding(check, .warning, text, remedy: "set history.path to a disk, unless this is intended")
         case 0x794C_7630:
             let text = "'\(folder)' is in the container's own layer: history is lost with the container"
             return DoctorFinding(check, .warning, text, remedy: "mount a volume there: -v gattherd:\(folder)")
@@ -104,7 +104,7 @@ struct DiskCheck {
                 remedy: "set history.path to a disk with ext4, btrfs, xfs or f2fs"
             )
         case 0x6573_5546:
-            let text = "'\(folder)' is on a file system in user space (FUSE): whether it syncs and locks is its matter"
+            let text = "'\(folder)' is on a file system in user space (FUSE): it may not sync and lock reliably"
             return DoctorFinding(check, .note, text, remedy: "a local ext4, btrfs, xfs or f2fs is safer")
         default: return .good(check, "'\(folder)' is on \(names[system.type] ?? "a local disk")")
         }

@@ -44,7 +44,7 @@ struct Doctor {
             )
         }
         if facts.isRoot {
-            let text = "you are root: what root may, the daemon's user need not"
+            let text = "this runs as root, which has more rights than the daemon's user"
             findings.append(DoctorFinding("user", .note, text, remedy: "sudo -u gattherd gattherd doctor"))
         }
         return findings

@@ -112,6 +112,6 @@ extension DaemonStatus.Output {
     var remedy: String {
         isUp
             ? "it catches up if the receiver accepts more than arrives: compare 'gattherd status --watch'"
-            : "mend the receiver, or the section '\(name)' of the configuration; what waits is delivered then"
+            : "correct the receiver, or the section '\(name)' of the configuration; waiting entries are delivered then"
     }
 }

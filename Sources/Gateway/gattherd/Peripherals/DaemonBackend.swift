@@ -231,7 +231,10 @@ final class DaemonBackend: ClientBackend {
         first.finish()
         guard isWatching, !Task.isCancelled else { return }
         switch end.kind {
-        case .notConnected, .serviceUnavailable: linkEnded()
+        case .notConnected: linkEnded()
+        case .serviceUnavailable:
+            Terminal.printError("gattherd: \(Terminal.harmless(end.detail))")
+            linkEnded()
         default: post.yield(.subscriptionEnded(token, peripheral))
         }
     }
@@ -244,10 +247,10 @@ final class DaemonBackend: ClientBackend {
 
     private static let notHere = BluetoothError(
         .notSupported,
-        "the daemon has the device and does not do that"
+        "the daemon has the device, and does not support this operation"
     )
 
-    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {
+    func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
         throw Self.notHere
     }
 

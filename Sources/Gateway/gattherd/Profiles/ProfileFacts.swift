@@ -116,7 +116,7 @@ struct ProfileFacts {
         let downloads = profile.downloads.enumerated().map { index, download in
             ["\(rows.count + index + 1)", Self.words(download), "no"]
         }
-        return Section(title: "At each connect", header: ["step", "what is done", "required"], rows: rows + downloads)
+        return Section(title: "At each connect", header: ["step", "action", "required"], rows: rows + downloads)
     }
 
     private static func words(_ download: DownloadDescriptor) -> String {
@@ -153,14 +153,14 @@ struct ProfileFacts {
     private var topics: Section {
         let base = "gattherd/GATEWAY/DEVICE"
         let streams = profile.streams.enumerated().map { index, stream in
-            let metrics = isOpen(index) ? ["what the device has of the metrics"] : stream.metrics.map(\.name)
+            let metrics = isOpen(index) ? ["those of the metrics that the device has"] : stream.metrics.map(\.name)
             let keys = (["seq", "ts", "source"] + metrics).joined(separator: ", ")
             return ["\(base)/\(stream.name)", "each reading: \(keys)"]
         }
         let controls = profile.controls.flatMap { control in
             [
                 ["\(base)/\(control.name)/set", "takes \(control.kind.expectation)"],
-                ["\(base)/\(control.name)/result", "what came of it"],
+                ["\(base)/\(control.name)/result", "the result"],
             ]
         }
         return Section(title: "MQTT", header: ["topic", "payload"], rows: streams + controls)

@@ -101,7 +101,7 @@ struct ProfileCheckCommand {
         } else {
             for finding in findings { Terminal.printError(finding.description) }
             for profile in registry.profiles {
-                Terminal.say(Self.praise(profile))
+                Terminal.say(Self.summaryLine(profile))
                 for model in ProfileTools.undecodedModels(of: profile) {
                     let advice = "compare its 'begins', 'length' and 'name' with those of 'advertisement'"
                     Terminal.printError("\(profile.origin): \(model) would be recognised, but not decoded; \(advice)")
@@ -114,7 +114,7 @@ struct ProfileCheckCommand {
         }
     }
 
-    private static func praise(_ profile: any Profile) -> String {
+    private static func summaryLine(_ profile: any Profile) -> String {
         let counts = [
             (profile.streams.count, "stream"), (profile.controls.count, "control"),
             (profile.tasks.count, "task"), (ProfileTools.runVectors(of: profile).count, "test"),

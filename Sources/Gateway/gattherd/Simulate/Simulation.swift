@@ -153,7 +153,7 @@ struct Simulation: Sendable {
         }
     }
 
-    /// Reports readiness: once all devices of the only gateway, or each device at each of several gateways.
+    /// Reports when all devices of the only gateway are ready; with several gateways, each device that becomes ready.
     private func report(_ gateways: [(files: SimulationFiles, daemon: SimulationPart)]) async {
         guard scenario.scenario.gateways.isEmpty, let (files, daemon) = gateways.first else {
             return await reportLinks(gateways.map(\.files))

@@ -72,7 +72,7 @@ struct SimulationPart: Sendable {
             case nil: "does not answer"
             }
         let words = text.split(separator: "\n").suffix(10).map { "  \($0)\n" }.joined()
-        return "gattherd simulate: \(title) \(end)" + (words.isEmpty ? "" : "; its last words:\n\(words)")
+        return "gattherd simulate: \(title) \(end)" + (words.isEmpty ? "" : "; its last output:\n\(words)")
     }
 
     private var text: String {

@@ -165,7 +165,7 @@ struct StatusTable {
             lines.append(Line(text: "           \(text)", style: .bad))
         }
         for (count, words) in [
-            (history.unstored, "delivered, but not stored"), (history.undelivered, "given up undelivered"),
+            (history.unstored, "delivered, but not stored"), (history.undelivered, "deleted before delivery"),
         ] where count > 0 {
             lines.append(Line(text: "           \(count) readings \(words)", style: .warning))
         }

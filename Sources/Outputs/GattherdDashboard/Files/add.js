@@ -1,11 +1,11 @@
-// Adds a device: the peripherals in reach, a proposal for the chosen one, and its first value.
+// Adds a device: the peripherals in radio range, a proposal for the chosen one, and its first value.
 
 import { addDevice, read } from "./api.js";
 import { find, make, setText } from "./dom.js";
 import { address } from "./router.js";
 import { metricWords, sortedMetrics, states, withUnit } from "./words.js";
 
-/** Pause between two looks at what is in reach, in milliseconds; the gateway goes on listening for longer. */
+/** Pause between two requests for the peripherals in range, in milliseconds; the gateway listens for longer. */
 const pause = 2000;
 
 export class AddPage {
@@ -50,7 +50,7 @@ export class AddPage {
     this.timer = setTimeout(() => this.listen(), pause);
   }
 
-  /** Without the token, or after a failure, only the user asks again. */
+  /** Offers a button: after a failure, or without the token, the list is requested again only on the user's wish. */
   offerRetry() {
     this.count.replaceChildren("Not listening. ", make("button", { type: "button", onclick: () => this.listen() }, "Listen"));
   }
@@ -95,7 +95,7 @@ export class AddPage {
     row.button?.setAttribute("aria-label", `Add ${each.model ?? each.name ?? each.address}`);
   }
 
-  /** Offers the device's page or a proposal. A row is seen before its name and its profiles: the newest counts. */
+  /** Offers the device's page or a proposal. Name and profiles may follow the row, so the click uses the newest. */
   offer(row, kind) {
     const { each, cells: [, , , action] } = row;
     Object.assign(row, { kind, button: null });

@@ -42,7 +42,7 @@ export async function request(path, options = {}) {
 
 const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
-/** Attempts at reading while the gateway reads history for others. */
+/** Attempts to read history while the gateway is busy with other requests for history. */
 const attempts = 4;
 
 /** Reads a resource of the API as JSON. */
@@ -66,7 +66,7 @@ export async function read(name, query = {}, signal = undefined) {
 /** Sends `connect` or `disconnect` for a device. */
 export const sendCommand = (device, command) => request(`api/v1/devices/${path(device)}/${command}`, { method: "POST" });
 
-/** Sends an object, and returns the response's. */
+/** Sends an object as JSON, and returns the object of the response. */
 async function send(name, body) {
   const headers = { "Content-Type": "application/json", Accept: "application/json" };
   const response = await request(`api/v1/${name}`, { method: "POST", headers, body: JSON.stringify(body) });

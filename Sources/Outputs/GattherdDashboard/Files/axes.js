@@ -35,7 +35,7 @@ export function valueAxis(least, most) {
   const step = niceStep(range, 5);
   const low = Math.floor((least - range * 0.05) / step) * step;
   const high = Math.ceil((most + range * 0.05) / step) * step;
-  // Counted: a step may be too small to change a very large number.
+  // The marks are counted: adding a small step to a very large number may not change it.
   const count = Math.min(markLimit, Math.round((high - low) / step) + 1 || 0);
   const marks = Array.from({ length: count }, (_, index) => Number((low + index * step).toPrecision(10)));
   return { low, high, marks };

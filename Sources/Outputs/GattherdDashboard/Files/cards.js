@@ -8,7 +8,7 @@ import { counted, linkSummary, metricWords, sortedMetrics, states, withUnit } fr
 
 /** Lines for metrics on a card. */
 const rowLimit = 5;
-/** The shortest time between two drawings of a sparkline, in milliseconds: its pixels stand for more. */
+/** The shortest time between two drawings of a sparkline, in milliseconds; a pixel of it stands for a longer time. */
 const sparkPause = 950;
 /** Controls on a card; a device's page has all. */
 const controlLimit = 2;

@@ -176,7 +176,7 @@ export class DevicePage {
     for (const list of [events, rejects]) if (!list.children.length) fillFailed(list);
   }
 
-  /** An empty list is not called empty before history was read. */
+  /** Shows the events. While history has not been read, a list without events is not yet called empty. */
   showEvents() {
     const known = mergeEvents(this.older ?? [], this.model.events.filter((event) => event.device === this.name));
     if (known.length || this.older) fillEvents(this.events, known, { hasDevice: false });

@@ -2,7 +2,7 @@
 
 /** Lines around a difference that are shown as they are. */
 const context = 3;
-/** Lines beyond which the middle of two texts is shown as replaced, without a search for what they share. */
+/** The most lines of two changed parts that are compared; larger parts are shown as replaced. */
 const limit = 1500;
 
 /** Returns pairs of a sign (" ", "-", "+") and a line, for all lines of both texts. */

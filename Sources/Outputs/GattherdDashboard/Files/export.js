@@ -10,7 +10,7 @@ function save(name, blob) {
   link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
-  // The browser reads the file before this.
+  // By then the browser has read the file.
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 

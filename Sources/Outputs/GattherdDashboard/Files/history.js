@@ -78,7 +78,7 @@ export class History {
     this.load();
   }
 
-  /** Adds a metric to the chart or removes it; the last one stays, and the first of too many goes. */
+  /** Adds a metric to the chart or removes it; the last one cannot be removed, and of too many the oldest is. */
   toggle(metric) {
     this.chosen = this.chosen.filter((each) => this.metrics.includes(each));
     if (!this.chosen.includes(metric)) this.chosen = [...this.fitting(metric), metric].slice(-seriesLimit);

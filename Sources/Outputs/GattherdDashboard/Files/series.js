@@ -63,7 +63,8 @@ function isSeldom(rows, step) {
 /**
  * Returns the last sample before a time; null if there is none in a week.
  *
- * The gateway returns the oldest rows first, so summaries find the minute: of an hour, else of a week.
+ * The gateway returns the oldest rows first, so the last sample is found by summaries: by minutes of the last hour,
+ * or else by hours of the last week, and then by minutes of the hour found.
  */
 async function lastBefore(device, metric, time, signal) {
   const last = async (from, to, every) => {
@@ -78,6 +79,6 @@ async function lastBefore(device, metric, time, signal) {
     if (!found) return null;
     found = await last(found.time, found.time + hour, "1m") ?? found;
   }
-  // Without the sample itself, which may be deleted already, the mean of its minute is the nearest.
+  // The sample itself may be deleted already; the mean of its minute then replaces it.
   return await last(found.time, found.time + minute) ?? found;
 }

@@ -74,7 +74,7 @@ export class Spark {
 export class SparkHistory {
   constructor(model) {
     Object.assign(this, { model, queue: new Set(), isRunning: false, isLocked: false });
-    // A snapshot follows each new connection, and so each new token.
+    // Devices are announced after each new connection, also after one with a new token.
     model.addEventListener("devices", () => { this.isLocked = false; });
   }
 

@@ -46,9 +46,9 @@ struct Announcements {
     /// True from the final `offline` of a session on.
     private(set) var isLeaving = false
     private var canRetain = true
-    /// The repetitions of `online` after another client has overwritten it.
+    /// The limit for publishing `online` again after another client has overwritten it.
     private var repetitions = Self.repetitionLimit
-    /// The publication of discovery payloads after Home Assistant's starts.
+    /// The limit for publishing discovery payloads again after Home Assistant starts.
     private var births = Self.repetitionLimit
 
     init(_ context: DeliveryContext) {
@@ -125,7 +125,7 @@ struct Announcements {
     }
 
     /// Queues the messages that Home Assistant needs after its start, including the states if they are not retained.
-    private mutating func welcomeHome(_ queue: inout PublishQueue) {
+    private mutating func announceToHomeAssistant(_ queue: inout PublishQueue) {
         guard !canRetain else { return current.queueDiscovery(&queue) }
         queueStates(&queue)
         queue.append(.online)
@@ -151,7 +151,7 @@ struct Announcements {
     /// Queues the states that are to be published again and may be now.
     mutating func repeatStates(_ queue: inout PublishQueue, at now: Duration) {
         guard !isLeaving else { return }
-        if births.claim(at: now) { welcomeHome(&queue) }
+        if births.claim(at: now) { announceToHomeAssistant(&queue) }
         if repetitions.claim(at: now) { queue.append(.online) }
     }
 
@@ -224,7 +224,7 @@ struct Announcements {
     }
 }
 
-/// The packets of states.
+/// Encodes states as packets.
 extension Announcements {
     /// The topics and filters of a state's packets.
     func topics(of state: PublishQueue.State) -> [String] {

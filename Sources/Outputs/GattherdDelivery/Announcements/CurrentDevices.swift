@@ -108,7 +108,7 @@ struct CurrentDevices {
     }
 }
 
-/// The payloads.
+/// Encodes the payloads of a device's topics.
 extension CurrentDevices {
     func connection(of device: String) -> [UInt8]? {
         statuses[device].map { status in JSONWriter.bytes { status.writeJSON(to: &$0) } }

@@ -4,7 +4,7 @@ import GattherdModel
 /// The removal of retained messages below a base topic that the gateway had before.
 ///
 /// The gateway has left `offline` there. If the state is `online` or becomes so, another gateway has the base topic,
-/// and everything stays. That one may start at the same time, so the removal begins a little later. Devices are found
+/// and everything stays. The other gateway may start at the same time, so the removal begins later. Devices are found
 /// by their availability, so no other tree below the base topic is touched. The discovery payloads of Home Assistant
 /// are found by their topics; they have the gateway's former name. The availabilities and the state go last: if the
 /// session ends before, the next one finds the rest by them.
@@ -85,13 +85,13 @@ struct FormerBase {
         if isDiscovery(message) {
             if phase == .clearing { clearDiscovery(message.topic, &queue) }
         } else if message.topic == topics.state {
-            handleState(message.payload, &queue)
+            handleState(message.payload)
         } else if phase == .clearing, let device = topics.device(message.topic), Slug.isValid(device) {
             clear(message.topic, of: device, &queue)
         }
     }
 
-    private mutating func handleState(_ payload: [UInt8], _ queue: inout PublishQueue) {
+    private mutating func handleState(_ payload: [UInt8]) {
         guard phase == .asking else { return }
         (phase, isBusy) = (payload == Self.offline ? .waiting : .inUse, true)
     }

@@ -137,7 +137,7 @@ struct FormerDevices {
         if message.topic.hasPrefix(home.prefix + "/") {
             if isUnwantedDiscovery(message) { queue.append(.clear(topic: message.topic)) }
         } else if let device = topics.device(message.topic) {
-            // The search for it is not over.
+            // The search for topics of this device is not over.
             if unfinished[device] != nil, message.topic == topics.availability(device) { return nil }
             unfinished[device]?.isBusy = true
             if removed.contains(device) || isReadingOfPredecessor(message.topic, device)

@@ -72,30 +72,24 @@ final class BrokerSession {
 
     /// Sends CONNECT.
     func start() {
-        connection.start { [weak self] in self?.socketIsReady($0) }
+        connection.start(
+            ready: { [weak self] in self?.socketIsReady(canRead: $0) },
+            failed: { [weak self] in self?.connectionFailed($0) }
+        )
         flush()
         watch()
     }
 
     /// Watches the socket for the readiness that the connection needs now.
     func watch() {
-        do throws(WatchError) {
-            try connection.watch()
-        } catch {
-            report(.failed(BrokerFault(.lost, error.description)))
-        }
+        connection.watch()
     }
 
     /// Sends the waiting bytes.
     func flush() {
-        guard !connection.isClosed else { return }
-        do throws(MQTTConnectionError) {
-            try connection.mqtt.flush(at: context.now)
-            let outcomes = sender.sentReadings()
-            if !outcomes.isEmpty { report(.answered(outcomes)) }
-        } catch {
-            report(.failed(fault(error)))
-        }
+        guard connection.flush() else { return }
+        let outcomes = sender.sentReadings()
+        if !outcomes.isEmpty { report(.answered(outcomes)) }
     }
 
     /// Delays reading while acknowledgements arrive one by one; reading each would cost more than publishing.
@@ -134,12 +128,10 @@ final class BrokerSession {
     }
 }
 
-/// Receiving.
+/// Receives packets.
 extension BrokerSession {
-    private func socketIsReady(_ ready: DescriptorEvents) {
-        // Read first: the broker's last packet may explain why writing fails.
-        if !ready.isDisjoint(with: [.hangUp, .error]) { connection.mqtt.endSending() }
-        if ready != .writable { receive() }
+    private func socketIsReady(canRead: Bool) {
+        if canRead { receive() }
         flush()
         report(.ready)
         watch()
@@ -199,7 +191,7 @@ extension BrokerSession {
     }
 
     private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {
-        if let (seqs, topic) = sender.removeReadings(identifier) {
+        if let (seqs, topic) = sender.removeReadings(identifier, reason) {
             let (verdict, hasCautionEnded) = admission.verdict(reason, on: topic, identifier)
             if hasCautionEnded { report(.cautionEnded) }
             for seq in seqs { outcomes.append(PublishOutcome(seq: seq, verdict)) }
@@ -218,14 +210,15 @@ extension BrokerSession {
         connectedAt = context.now
         sender.apply(limits)
         receiveMaximum = limits.receiveMaximum
-        connection.keepAlive { [weak self] error in self?.ticked(error) }
+        connection.keepAlive()
         report(.connected(limits))
     }
 
-    /// Continues after a keepalive, or ends the session of a silent broker.
-    private func ticked(_ error: MQTTConnectionError?) {
-        guard let error else { return watch() }
-        report(.failed(fault(error)))
+    private func connectionFailed(_ failure: LoopConnection.Failure) {
+        switch failure {
+        case .lost(let error): report(.failed(fault(error)))
+        case .unwatched(let error): report(.failed(BrokerFault(.lost, error.description)))
+        }
     }
 
     /// Records that the broker ended the session, possibly because of a topic.
@@ -239,7 +232,7 @@ extension BrokerSession {
         return explanation.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
     }
 
-    /// The words for a lost connection.
+    /// The text for a lost connection.
     ///
     /// Two clients with one id end each other's session, and mosquitto gives no reason.
     private func loss(_ error: MQTTConnectionError) -> String {

@@ -42,13 +42,6 @@ extension MQTTReason {
         return isFailure ? BrokerFault(.lost, "the broker ended the session (\(words(text)))") : nil
     }
 
-    /// The name of the reason and the broker's reason string, which may contain any text.
-    private func words(_ text: String?) -> String {
-        guard let text, !text.isEmpty else { return words }
-        let printable = text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : $0 }
-        return "\(words): " + String(String.UnicodeScalarView(printable))
-    }
-
     /// The outcome of a message whose PUBACK has this reason.
     var verdict: PublishOutcome.Verdict {
         switch self {

@@ -54,7 +54,11 @@ final class PacketSender {
     func isUnanswered(_ identifier: UInt16) -> Bool { others.contains(identifier) }
 
     /// Removes the readings that a PUBACK answers; `nil` if the packet was another message.
-    func removeReadings(_ identifier: UInt16) -> (seqs: [Int64], topic: String)? { readings.remove(identifier) }
+    func removeReadings(_ identifier: UInt16, _ reason: MQTTReason) -> (seqs: [Int64], topic: String)? {
+        let removed = readings.remove(identifier)
+        if let removed, !reason.isFailure { aliases.accepted(removed.topic) }
+        return removed
+    }
 
     /// Removes an answered packet other than a reading.
     func removeMessage(_ identifier: UInt16) -> PacketsInFlight.Packet? { others.remove(identifier) }
@@ -105,7 +109,7 @@ final class PacketSender {
         isAcknowledged: Bool,
         _ properties: consuming MessageProperties = MessageProperties()
     ) throws(MQTTRefusal) {
-        let alias = aliases.number(of: topic)
+        let alias = aliases.number(of: topic, isAcknowledged: isAcknowledged)
         properties.expiry = rule.expirySeconds
         properties.alias = alias?.number
         let packet = PublishPacket(
@@ -115,7 +119,6 @@ final class PacketSender {
             properties: properties
         )
         let identifier = try mqtt.publish(packet, qos: isAcknowledged ? 1 : 0)
-        if alias?.isKnown == false { aliases.introduced(topic) }
         admission.sent(topic, identifier, .message)
         if identifier == 0 {
             readings.addUnacknowledged(seqs)

@@ -4,7 +4,7 @@ import GattherdMachines
 struct ReadingsInFlight {
     /// Readings of QoS 1 without a PUBACK, by packet identifier.
     private var unacknowledged: [UInt16: (seqs: [Int64], topic: String)] = [:]
-    /// Messages of QoS 0 that are not sent yet, in order: the sequence numbers of their readings; none for others.
+    /// The unsent messages of QoS 0 in order, each by the numbers of its readings; empty for other messages.
     private var unsent: [[Int64]] = []
     /// The highest sequence number among acknowledged readings.
     private(set) var newestAcknowledged: Int64 = 0
@@ -16,7 +16,7 @@ struct ReadingsInFlight {
         unacknowledged[identifier] = (seqs, topic)
     }
 
-    /// Records a message of QoS 0 with these readings; none: another message.
+    /// Records a message of QoS 0 and the numbers of its readings, which may be none.
     mutating func addUnacknowledged(_ seqs: [Int64]) {
         unsent.append(seqs)
     }
@@ -46,10 +46,6 @@ struct PacketsInFlight {
         case subscription(PublishQueue.State, filter: String)
         /// An event, a bare value or an UNSUBSCRIBE.
         case other
-
-        var isState: Bool {
-            if case .state = self { true } else { false }
-        }
     }
 
     struct Packet {
@@ -68,7 +64,6 @@ struct PacketsInFlight {
     private var newestAnswered = -1
 
     var count: Int { packets.count }
-    var isEmpty: Bool { packets.isEmpty }
 
     mutating func add(_ identifier: UInt16, _ content: Content, on topic: String?, at now: Duration) {
         packets[identifier] = Packet(content: content, topic: topic, since: now, number: sentCount)

@@ -52,7 +52,7 @@ final class TopicAdmission {
     }
 }
 
-/// The session.
+/// Follows the session with the broker.
 extension TopicAdmission {
     func startSession() {
         refusals.began(at: context.now)
@@ -86,10 +86,10 @@ extension TopicAdmission {
         on topic: String,
         _ identifier: UInt16
     ) -> (PublishOutcome.Verdict, hasCautionEnded: Bool) {
-        guard !reason.concernsTopic else { return (refuse(identifier, reason), false) }
+        guard !reason.concernsTopic else { return (refuse(identifier, on: topic, reason), false) }
         switch busyTopics.verdict(reason, on: topic, at: context.now) {
         case .reading(let verdict): return (verdict, answered(identifier, reason))
-        case .topicRefused: return (refuse(identifier, reason, isProven: true), false)
+        case .topicRefused: return (refuse(identifier, on: topic, reason, isProven: true), false)
         }
     }
 
@@ -132,10 +132,11 @@ extension TopicAdmission {
     /// Records that the broker refused the topic of a packet; returns the verdict on its readings.
     private func refuse(
         _ identifier: UInt16,
+        on topic: String? = nil,
         _ reason: MQTTReason,
         isProven: Bool = false
     ) -> PublishOutcome.Verdict {
-        switch refusals.refused(identifier, reason.words, isProven: isProven, at: context.now) {
+        switch refusals.refused(identifier, on: topic, reason.words, isProven: isProven, at: context.now) {
         case .setAside(let topic):
             setAside(topic)
             return .setAside(reason.words)

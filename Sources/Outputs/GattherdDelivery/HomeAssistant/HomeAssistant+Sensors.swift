@@ -6,7 +6,7 @@ extension HomeAssistant {
         let names = device.streams.flatMap { $0.metrics.map(\.name) }
         let battery = BatteryChoice(device)
         return device.streams.flatMap { stream in
-            // The diagnostic sensors have it.
+            // The signal strength has a diagnostic sensor of its own.
             stream.metrics.filter { $0 != .signalStrength }.map { metric in
                 let isUnique = names.count { $0 == metric.name } == 1
                 let entity = Entity(

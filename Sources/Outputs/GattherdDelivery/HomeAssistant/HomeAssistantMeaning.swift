@@ -38,7 +38,7 @@ struct HomeAssistantMeaning: Hashable {
     /// Home Assistant converts temperatures into the unit of its settings, with the offset of the scale.
     private static let unconvertible: Set<Substring> = ["color", "deviation", "difference"]
 
-    /// A pulse interval of 0.8125 s needs its decimals; a temperature with its noise does not.
+    /// The number of decimals to display: a pulse interval of 0.8125 s needs them, a noisy temperature does not.
     private static func precision(of metric: MetricDescriptor, _ deviceClass: String?) -> Int? {
         if let deviceClass, let decimals = decimals[deviceClass] { return decimals }
         return metric.unit.flatMap { decimalsByUnit[$0] }

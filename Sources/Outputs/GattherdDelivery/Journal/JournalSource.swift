@@ -113,7 +113,7 @@ final class JournalSource {
 }
 
 extension JournalSource {
-    /// False if another gateway publishes the device; only advertisements are heard by several.
+    /// False if another gateway publishes the device, as only devices that advertise have several receivers.
     private func isPublished(_ reading: JournalReading) -> Bool {
         guard reading.source == .advert, let isPublisher = context.settings.isPublisher else { return true }
         return isPublisher(reading.device, reading.time)

@@ -91,7 +91,7 @@ final class MessagePublisher {
     }
 }
 
-/// The session.
+/// Follows the session with the broker.
 extension MessagePublisher {
     func startSession(_ session: BrokerSession) {
         self.session = session
@@ -150,7 +150,7 @@ extension MessagePublisher {
     }
 }
 
-/// Publishing.
+/// Publishes messages.
 extension MessagePublisher {
     /// Publishes the queued messages that have room.
     func publishQueued() {

@@ -23,11 +23,11 @@ struct PublishQueue {
         case subscribeToRequests
         /// The subscription to Home Assistant's birth message.
         case subscribeToBirth
-        /// The same for its default topic, which the broker's access list may forbid.
+        /// The subscription to the birth message on its default topic, which the broker's access list may forbid.
         case subscribeToDefaultBirth
         /// The subscription that shows if another client overwrites `online`.
         case subscribeToState
-        /// Its end before the last `offline`, which the broker would return while the connection is closed.
+        /// The end of that subscription before the last `offline`, which the broker would otherwise send back.
         case unsubscribeFromState
         /// The subscription that finds retained messages of former devices.
         case subscribeToRetained

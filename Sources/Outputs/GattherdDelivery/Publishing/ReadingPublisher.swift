@@ -163,7 +163,7 @@ struct ArrayLimit: Hashable, Sendable {
 }
 
 extension ArraySlice<JournalReading> {
-    /// The same outcome for each reading.
+    /// Returns an outcome with this verdict for each reading.
     fileprivate func outcomes(_ verdict: PublishOutcome.Verdict) -> [PublishOutcome] {
         map { PublishOutcome(seq: $0.seq, verdict) }
     }

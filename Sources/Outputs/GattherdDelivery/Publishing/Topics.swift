@@ -66,14 +66,13 @@ struct Topics: Sendable {
     /// gateways and Home Assistant are excluded too, as the MQTT user may write to their topics. Other gateways are
     /// below the same first level, or below `gattherd`. Topics that start with `$` belong to the broker.
     func isAnswerable(_ topic: String, homePrefix: String) -> Bool {
-        guard isReasonable(topic), !topic.hasPrefix("$"), !topic.utf8.contains(where: { "+#\0".utf8.contains($0) })
-        else {
-            return false
-        }
-        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
-        guard levels.count <= Self.maximumLevels else { return false }
-        return topic.hasPrefix("\(base)/bridge/response/") && levels.last != "set"
-            || (levels[0] != "gattherd" && levels[0] != root && !topic.hasPrefix("\(homePrefix)/"))
+        let bytes = topic.utf8
+        guard isReasonable(topic), bytes.first != UInt8(ascii: "$") else { return false }
+        guard !bytes.contains(where: { "+#\0".utf8.contains($0) }) else { return false }
+        let levels = Self.levels(bytes[...])
+        guard levels.count <= Self.maximumLevels, let first = levels.first else { return false }
+        return bytes.starts(with: "\(base)/bridge/response/".utf8) && levels.last != "set"
+            || (first != "gattherd" && first != root && !bytes.starts(with: "\(homePrefix)/".utf8))
     }
 
     /// The subject of a received message.
@@ -111,27 +110,41 @@ struct Topics: Sendable {
 
     /// The levels after the base.
     private func levels(_ topic: String) -> [String] {
-        guard topic.hasPrefix("\(base)/") else { return [] }
-        return topic.dropFirst(base.count + 1).split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard topic.utf8.starts(with: "\(base)/".utf8) else { return [] }
+        return Self.levels(topic.utf8.dropFirst(base.utf8.count + 1))
+    }
+
+    /// The levels of a topic, by bytes: a slash and a combining character after it are one `Character`.
+    private static func levels(_ topic: Substring.UTF8View) -> [String] {
+        topic.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { String(Substring($0)) }
     }
 }
 
 /// The topic aliases of MQTT 5, assigned up to the broker's maximum and valid for one connection.
 ///
-/// All messages of a topic have the same QoS, so the message that introduces the alias is sent first.
+/// A broker may not learn the alias of a message that it refuses, for example because of a quota. So an alias replaces
+/// its topic only after the broker has accepted a message with both.
 struct TopicAliases {
     /// The highest alias that the broker accepts.
     var maximum = 0
-    private var known: [String: UInt16] = [:]
+    private var aliases: [String: (number: UInt16, isKnown: Bool)] = [:]
 
-    /// The topic's alias, and whether the broker knows it already; `nil` if none is left.
-    func number(of topic: String) -> (number: UInt16, isKnown: Bool)? {
-        if let number = known[topic] { return (number, true) }
-        return known.count < maximum ? (UInt16(known.count + 1), false) : nil
+    /// The alias of a message on the topic, and whether the broker knows it.
+    ///
+    /// - Parameters:
+    ///   - topic: The topic.
+    ///   - isAcknowledged: True with QoS 1; the broker does not confirm an alias of QoS 0.
+    /// - Returns: The alias; `nil` if none is left, or if the message must not have one.
+    mutating func number(of topic: String, isAcknowledged: Bool) -> (number: UInt16, isKnown: Bool)? {
+        if let alias = aliases[topic] { return alias.isKnown || isAcknowledged ? alias : nil }
+        guard isAcknowledged, aliases.count < maximum else { return nil }
+        let alias = (number: UInt16(clamping: aliases.count + 1), isKnown: false)
+        aliases[topic] = alias
+        return alias
     }
 
-    /// Records that a message has introduced the topic's alias.
-    mutating func introduced(_ topic: String) {
-        known[topic] = UInt16(known.count + 1)
+    /// Records that the broker accepted a message of QoS 1 on the topic.
+    mutating func accepted(_ topic: String) {
+        if aliases[topic]?.isKnown == false { aliases[topic]?.isKnown = true }
     }
 }

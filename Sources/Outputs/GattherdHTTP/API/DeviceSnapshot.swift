@@ -9,12 +9,12 @@ struct DeviceSnapshot {
     let streams: [LiveStream]
 
     /// Returns a snapshot for each device of the status.
-    static func all(_ status: DaemonStatus, _ picture: LiveStatus.Picture) -> [DeviceSnapshot] {
-        let streams = Dictionary(grouping: picture.streams) { $0.stream.device }
+    static func all(_ status: DaemonStatus, _ snapshot: LiveStatus.Snapshot) -> [DeviceSnapshot] {
+        let streams = Dictionary(grouping: snapshot.streams) { $0.stream.device }
         return status.devices.map { device in
             DeviceSnapshot(
                 status: device,
-                description: picture.descriptions[device.device],
+                description: snapshot.descriptions[device.device],
                 streams: streams[device.device] ?? []
             )
         }

@@ -15,7 +15,7 @@ final class EventHub: Sendable {
 
     /// Rounds between two messages about the whole gateway.
     private static let gatewayPeriod = 4
-    /// Rounds without a message before a keep-alive.
+    /// The number of rounds without a message after which a keep-alive is sent.
     private static let keepAlivePeriod = 40
 
     private let live: LiveStatus
@@ -67,15 +67,15 @@ final class EventHub: Sendable {
     private func publish(_ round: Int) async {
         let isGatewayDue = round.isMultiple(of: Self.gatewayPeriod)
         let wantsSnapshot = readers.withLock { $0.contains { !$0.hasSnapshot } }
-        let (changes, picture) = live.drainChanges(wantsPicture: wantsSnapshot)
+        let (changes, snapshot) = live.drainChanges(wantsSnapshot: wantsSnapshot)
         if changes.hasOtherDevices { invalidateSnapshots() }
-        let needsStatus = isGatewayDue || picture != nil || !changes.devices.isEmpty
+        let needsStatus = isGatewayDue || snapshot != nil || !changes.devices.isEmpty
         let status = needsStatus ? await backend.status() : nil
         var messages = Self.messages(changes, status, live)
         if isGatewayDue, let status { messages.append(EventMessage.gateway(status, now: backend.now)) }
         if messages.isEmpty, round.isMultiple(of: Self.keepAlivePeriod) { messages.append(EventMessage.keepAlive) }
         send(messages)
-        if let picture, let status { sendSnapshot(EventMessage.snapshot(status, picture, now: backend.now)) }
+        if let snapshot, let status { sendSnapshot(EventMessage.snapshot(status, snapshot, now: backend.now)) }
     }
 
     private static func messages(
@@ -85,8 +85,8 @@ final class EventHub: Sendable {
     ) -> [[UInt8]] {
         var messages = changes.links.map(EventMessage.link)
         if !changes.devices.isEmpty, let status {
-            let pictures = DeviceSnapshot.all(status, live.picture)
-            messages += pictures.filter { changes.devices.contains($0.status.device) }.map(EventMessage.device)
+            let snapshots = DeviceSnapshot.all(status, live.snapshot)
+            messages += snapshots.filter { changes.devices.contains($0.status.device) }.map(EventMessage.device)
         }
         if !changes.streams.isEmpty { messages.append(EventMessage.values(changes.streams, changes.descriptions)) }
         return messages + changes.events.map(EventMessage.event)

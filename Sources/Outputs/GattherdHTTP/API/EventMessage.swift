@@ -6,7 +6,7 @@ enum EventMessage {
     static let keepAlive = Array(":\n\n".utf8)
 
     /// The whole state, for new readers and for readers that missed messages.
-    static func snapshot(_ status: DaemonStatus, _ picture: LiveStatus.Picture, now: Timestamp) -> [UInt8] {
+    static func snapshot(_ status: DaemonStatus, _ snapshot: LiveStatus.Snapshot, now: Timestamp) -> [UInt8] {
         message("snapshot") { writer in
             writer.beginObject()
             writer.key("now")
@@ -14,9 +14,9 @@ enum EventMessage {
             writer.key("status")
             writer.raw(StatusJSON.bytes(status.withoutDevices))
             writer.key("devices")
-            writer.array(DeviceSnapshot.all(status, picture)) { $1.writeJSON(to: &$0) }
+            writer.array(DeviceSnapshot.all(status, snapshot)) { $1.writeJSON(to: &$0) }
             writer.key("events")
-            writer.array(picture.events) { $0.event($1) }
+            writer.array(snapshot.events) { $0.event($1) }
             writer.endObject()
         }
     }

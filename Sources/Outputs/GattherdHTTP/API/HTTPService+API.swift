@@ -7,12 +7,12 @@ extension HTTPService {
     }
 
     func devices() async -> HTTPResponse {
-        let devices = DeviceSnapshot.all(await backend.status(), live.picture)
+        let devices = DeviceSnapshot.all(await backend.status(), live.snapshot)
         return .json(JSONWriter.bytes { $0.array(devices) { $1.writeJSON(to: &$0) } })
     }
 
     func device(_ name: String) async -> HTTPResponse {
-        let devices = DeviceSnapshot.all(await backend.status(), live.picture)
+        let devices = DeviceSnapshot.all(await backend.status(), live.snapshot)
         guard let device = devices.first(where: { $0.status.device == name }) else {
             return refused(.noSuchDevice(name))
         }

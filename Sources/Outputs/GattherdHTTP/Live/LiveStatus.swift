@@ -8,7 +8,7 @@ import GattherdSync
 /// A value that changes several times between two reads is reported once.
 package final class LiveStatus: Sendable {
     /// A copy of the whole state.
-    struct Picture: Sendable {
+    struct Snapshot: Sendable {
         var links: [String: LinkStatus] = [:]
         var descriptions: [String: DeviceDescription] = [:]
         var streams: [LiveStream] = []
@@ -79,10 +79,10 @@ package final class LiveStatus: Sendable {
     }
 
     /// A copy of the whole state.
-    var picture: Picture { shared.withLock { Self.picture(of: $0) } }
+    var snapshot: Snapshot { shared.withLock { Self.snapshot(of: $0) } }
 
     /// Returns the changes since the last call, and the whole state if it is wanted or devices were added or removed.
-    func drainChanges(wantsPicture: Bool) -> (changes: Changes, picture: Picture?) {
+    func drainChanges(wantsSnapshot: Bool) -> (changes: Changes, snapshot: Snapshot?) {
         shared.withLock { shared in
             var changes = Changes()
             changes.hasOtherDevices = shared.hasOtherDevices
@@ -96,7 +96,7 @@ package final class LiveStatus: Sendable {
             shared.newLinks = []
             shared.newDevices = []
             shared.newEvents = 0
-            return (changes, wantsPicture || changes.hasOtherDevices ? Self.picture(of: shared) : nil)
+            return (changes, wantsSnapshot || changes.hasOtherDevices ? Self.snapshot(of: shared) : nil)
         }
     }
 
@@ -105,8 +105,8 @@ package final class LiveStatus: Sendable {
         shared.withLock { ($0.ready, $0.failures) }
     }
 
-    private static func picture(of shared: Shared) -> Picture {
-        Picture(
+    private static func snapshot(of shared: Shared) -> Snapshot {
+        Snapshot(
             links: shared.links,
             descriptions: shared.descriptions,
             streams: Array(shared.streams.values),

@@ -24,8 +24,8 @@ extension LiveStatus {
 
     /// The newest numeric samples of connected devices.
     var sampleMetrics: [MetricFamily] {
-        let picture = picture
-        let streams = picture.streams.filter { picture.links[$0.stream.device]?.isOnline == true }
+        let snapshot = snapshot
+        let streams = snapshot.streams.filter { snapshot.links[$0.stream.device]?.isOnline == true }
             .sorted { ($0.stream.device, $0.stream.stream) < ($1.stream.device, $1.stream.stream) }
         let points = streams.flatMap(\.points)
         return [

@@ -3,12 +3,6 @@ import GattherdLog
 import GattherdSync
 import Glibc
 
-/// A request without a response yet.
-struct PendingHTTPRequest: Sendable {
-    let exchange: UInt64
-    let request: HTTPRequest
-}
-
 /// The connections of an ``HTTPServer``.
 ///
 /// All calls, including callbacks of libmicrohttpd, are on the loop's thread.
@@ -25,6 +19,8 @@ final class HTTPConnections {
     /// Timers that close slow connections, by descriptor; `nil` while no step of the client is awaited.
     private var deadlines: [Int32: LoopTimer?] = [:]
     private var exchanges: [UInt64: HTTPExchange] = [:]
+    /// The sockets of pending requests, watched for the end of the client's side.
+    private var watched: Set<Int32> = []
     private var lastExchange: UInt64 = 0
     /// True after a connection ended: libmicrohttpd (0.9.75) accepts a waiting one only when it runs again.
     private var needsRerun = false
@@ -65,6 +61,7 @@ final class HTTPConnections {
             if case .events(let channel) = response.content { channel.abandon() }
             return
         }
+        endWatch(exchange.descriptor)
         exchange.phase = .ready(response)
         exchange.resume()
         step()
@@ -101,7 +98,7 @@ final class HTTPConnections {
 // MARK: - Callbacks of libmicrohttpd
 
 extension HTTPConnections {
-    /// Returns the connections that own the daemon, without retaining them.
+    /// Returns the connections that own the daemon of libmicrohttpd, without retaining them.
     static func at(_ pointer: UnsafeMutableRawPointer?) -> HTTPConnections? {
         unsafe pointer.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
     }
@@ -109,6 +106,7 @@ extension HTTPConnections {
     func connection(_ descriptor: Int32, hasBegun: Bool) {
         guard hasBegun else {
             needsRerun = true
+            endWatch(descriptor)
             expect(nil, on: descriptor)
             deadlines.removeValue(forKey: descriptor)
             return
@@ -149,6 +147,7 @@ extension HTTPConnections {
         unsafe context.pointee = nil
         let exchange = unsafe Unmanaged<HTTPExchange>.fromOpaque(known).takeRetainedValue()
         exchanges[exchange.id] = nil
+        endWatch(exchange.descriptor)
         expect(limits.idleTime, on: exchange.descriptor)
     }
 }
@@ -184,8 +183,9 @@ extension HTTPConnections {
         case .receiving:
             exchange.phase = .pending
             expect(nil, on: exchange.descriptor)
-            if case .enqueued = requests.yield(PendingHTTPRequest(exchange: exchange.id, request: exchange.request)) {
+            if case .enqueued = requests.yield(exchange.pendingRequest) {
                 exchange.suspend()
+                watch(exchange)
                 return .YES
             }
             return send(.text(503, "busy; try again"), to: exchange)
@@ -197,6 +197,24 @@ extension HTTPConnections {
         case .sending:
             return .NO
         }
+    }
+
+    /// Reports the end of the client's side while a request is pending: libmicrohttpd does not read then.
+    private func watch(_ exchange: HTTPExchange) {
+        let (descriptor, hangUp) = (exchange.descriptor, exchange.hangUp)
+        guard watched.insert(descriptor).inserted else { return }
+        do throws(WatchError) {
+            try loop.watch(descriptor, for: []) { [unowned self] _ in
+                hangUp.set(true)
+                endWatch(descriptor)
+            }
+        } catch {
+            watched.remove(descriptor)
+        }
+    }
+
+    private func endWatch(_ descriptor: Int32) {
+        if watched.remove(descriptor) != nil { loop.unwatch(descriptor) }
     }
 
     private func send(_ response: HTTPResponse, to exchange: HTTPExchange) -> MHD_Result {

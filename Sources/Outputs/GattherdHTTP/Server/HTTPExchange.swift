@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import GattherdSync
 
 /// A request and its response in libmicrohttpd.
 ///
@@ -21,6 +22,8 @@ import CMicroHTTPD
     var phase = Phase.receiving
     /// The maximum number of bytes of the body.
     var bodyLimit = 0
+    /// True as soon as the client of a pending request has closed its side of the connection.
+    let hangUp = LatestValue(false)
     private(set) var isSuspended = false
     private let connection: OpaquePointer
 
@@ -31,6 +34,9 @@ import CMicroHTTPD
         descriptor = unsafe cmicrohttpd_descriptor(connection)
     }
 
+    /// The request, for the server.
+    var pendingRequest: PendingHTTPRequest { PendingHTTPRequest(exchange: id, request: request, hangUp: hangUp) }
+
     /// Suspends the connection; only within callbacks of the library.
     func suspend() {
         guard !isSuspended else { return }
@@ -38,7 +44,7 @@ import CMicroHTTPD
         unsafe MHD_suspend_connection(connection)
     }
 
-    /// Resumes the connection at the next run of the daemon.
+    /// Resumes the connection at the next run of libmicrohttpd.
     func resume() {
         guard isSuspended else { return }
         isSuspended = false

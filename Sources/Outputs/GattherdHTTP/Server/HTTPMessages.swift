@@ -1,4 +1,5 @@
 import GattherdModel
+import GattherdSync
 
 /// A request of a client.
 package struct HTTPRequest: Hashable, Sendable {
@@ -32,6 +33,14 @@ package struct HTTPRequest: Hashable, Sendable {
         self.headers = headers
         self.body = body
     }
+}
+
+/// A request without a response yet.
+struct PendingHTTPRequest: Sendable {
+    let exchange: UInt64
+    let request: HTTPRequest
+    /// True as soon as the client has closed its side of the connection.
+    let hangUp: LatestValue<Bool>
 }
 
 /// A response to a client.

@@ -54,7 +54,8 @@ package final class HTTPServer: Sendable {
     /// - Parameters:
     ///   - bodyLimit: Returns the maximum number of bytes of the body of a request whose head has arrived; `nil` for
     ///     the limit of all requests. Called on the loop's thread.
-    ///   - answer: Returns the response to a request.
+    ///   - answer: Returns the response to a request. Its task is cancelled when the client of a GET or HEAD request
+    ///     leaves; what a POST request changes is completed.
     package func run(
         bodyLimit: (@Sendable (HTTPRequest) -> Int)? = nil,
         _ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
@@ -64,7 +65,7 @@ package final class HTTPServer: Sendable {
         await withDiscardingTaskGroup { group in
             for await pending in requests {
                 group.addTask {
-                    self.send(await answer(pending.request), to: pending.exchange)
+                    self.send(await Self.response(to: pending, answer), to: pending.exchange)
                 }
             }
         }
@@ -74,6 +75,27 @@ package final class HTTPServer: Sendable {
                 self.connections.value.close()
                 done.resume()
             }
+        }
+    }
+
+    /// Returns the response to a request; cancels `answer` when the client of a reading request leaves.
+    private static func response(
+        to pending: PendingHTTPRequest,
+        _ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+    ) async -> HTTPResponse {
+        guard pending.request.method != .post else { return await answer(pending.request) }
+        return await withTaskGroup(of: HTTPResponse?.self) { group in
+            group.addTask { await answer(pending.request) }
+            group.addTask {
+                for await hasLeft in pending.hangUp.watch() where hasLeft { break }
+                return nil
+            }
+            var response: HTTPResponse?
+            while let next = await group.next() {
+                group.cancelAll()
+                response = response ?? next
+            }
+            return response ?? .text(503, "cancelled")
         }
     }
 
@@ -117,17 +139,17 @@ package final class HTTPServer: Sendable {
 
 /// The limits of a server.
 package struct HTTPLimits: Hashable, Sendable {
-    /// Simultaneous connections; others wait until one ends.
+    /// The maximum number of simultaneous connections; others wait until one ends.
     package var connections = 128
-    /// Simultaneous connections from one address.
+    /// The maximum number of simultaneous connections from one address.
     package var connectionsPerAddress = 64
-    /// Simultaneous event streams.
+    /// The maximum number of simultaneous event streams.
     package var eventStreams = 32
-    /// Bytes for the request line and headers, and for the headers of the response.
+    /// The maximum number of bytes of the request line and headers, and of the headers of the response.
     package var head = 16_384
-    /// Bytes of a request body.
+    /// The maximum number of bytes of any other request body.
     package var body = 4096
-    /// Bytes of a request body with a file of the configuration, in JSON.
+    /// The maximum number of bytes of a request body with a file of the configuration, in JSON.
     package var fileBody = 786_432
     /// The time limit for the head of a request, and again for its body.
     package var requestTime = Duration.seconds(10)
@@ -137,7 +159,7 @@ package struct HTTPLimits: Hashable, Sendable {
     package var idleTime = Duration.seconds(30)
     /// The time limit without a single byte while one is expected, in whole seconds.
     package var stallTime = Duration.seconds(15)
-    /// Bytes in the queue of an event stream.
+    /// The maximum number of bytes in the queue of an event stream.
     package var eventQueue = 1_048_576
 
     /// The interval between messages of an event stream.

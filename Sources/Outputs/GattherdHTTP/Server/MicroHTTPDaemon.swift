@@ -47,7 +47,7 @@ import Glibc
     /// A descriptor that is readable while there is work.
     var pollDescriptor: Int32 { unsafe cmicrohttpd_poll_descriptor(raw) }
 
-    /// Does all work that does not block.
+    /// Does all pending work without blocking.
     func run() {
         unsafe MHD_run(raw)
     }

@@ -4,13 +4,21 @@ package import GattherdSync
 ///
 /// On the loop's thread only.
 package final class LoopConnection {
+    /// The reason why the connection cannot go on.
+    package enum Failure {
+        case lost(MQTTConnectionError)
+        /// The loop cannot watch the socket.
+        case unwatched(WatchError)
+    }
+
     /// The connection without the loop.
     package let mqtt: MQTTConnection
     private let time: LoopTime
     private let keepalive: DeadlineTimer
     /// The readiness that the loop watches for; `nil` before it watches.
     private var watched: DescriptorEvents?
-    private var handler: (DescriptorEvents) -> Void = { _ in }
+    private var ready: (Bool) -> Void = { _ in }
+    private var failed: (Failure) -> Void = { _ in }
     /// True while packets accumulate before they are read.
     private var isReadingDelayed = false
     package private(set) var isClosed = false
@@ -21,22 +29,39 @@ package final class LoopConnection {
         keepalive = DeadlineTimer(time)
     }
 
-    /// Calls `handler` whenever the socket is ready, from the next ``watch()`` on.
-    package func start(_ handler: @escaping (DescriptorEvents) -> Void) {
-        self.handler = handler
+    /// Reports to the owner from the next ``watch()`` or ``flush()`` on.
+    ///
+    /// - Parameters:
+    ///   - ready: Called when the socket is ready, with true if there may be something to read. Reading comes first:
+    ///     the broker's last packet may explain why writing fails.
+    ///   - failed: Called with the reason why the connection cannot go on.
+    package func start(ready: @escaping (_ canRead: Bool) -> Void, failed: @escaping (Failure) -> Void) {
+        (self.ready, self.failed) = (ready, failed)
     }
 
+    // MARK: - Readiness
+
     /// Watches the socket for the readiness that the connection needs now.
-    package func watch() throws(WatchError) {
+    package func watch() {
         guard !isClosed else { return }
         let interest = isReadingDelayed ? mqtt.interest.subtracting(.readable) : mqtt.interest
         guard interest != watched else { return }
-        if watched == nil {
-            try time.loop.watch(mqtt.descriptor, for: interest) { [weak self] in self?.handler($0) }
-        } else {
-            try time.loop.rewatch(mqtt.descriptor, for: interest)
+        do throws(WatchError) {
+            try watch(for: interest)
+            watched = interest
+        } catch {
+            failed(.unwatched(error))
         }
-        watched = interest
+    }
+
+    private func watch(for interest: DescriptorEvents) throws(WatchError) {
+        guard watched == nil else { return try time.loop.rewatch(mqtt.descriptor, for: interest) }
+        try time.loop.watch(mqtt.descriptor, for: interest) { [weak self] in self?.socketIsReady($0) }
+    }
+
+    private func socketIsReady(_ events: DescriptorEvents) {
+        if !events.isDisjoint(with: [.hangUp, .error]) { mqtt.endSending() }
+        ready(events != .writable)
     }
 
     /// Reads nothing for `pause`, so that packets accumulate, unless reading is already delayed.
@@ -49,24 +74,37 @@ package final class LoopConnection {
     private func resumeReading() {
         guard !isClosed else { return }
         isReadingDelayed = false
-        handler(.readable)
+        ready(true)
+    }
+
+    // MARK: - Sending
+
+    /// Sends the waiting bytes; returns false if the connection is closed, or fails now.
+    @discardableResult
+    package func flush() -> Bool {
+        guard !isClosed else { return false }
+        do throws(MQTTConnectionError) {
+            try mqtt.flush(at: time.now)
+            return true
+        } catch {
+            failed(.lost(error))
+            return false
+        }
     }
 
     /// Pings the broker when it is due, with no wakeup more often.
-    ///
-    /// - Parameter ticked: Called after each ping, or with the error of a silent broker.
-    package func keepAlive(_ ticked: @escaping (MQTTConnectionError?) -> Void) {
-        keepalive.set(isClosed ? nil : mqtt.deadline) { [weak self] in self?.tick(ticked) }
+    package func keepAlive() {
+        keepalive.set(isClosed ? nil : mqtt.deadline) { [weak self] in self?.tick() }
     }
 
-    private func tick(_ ticked: @escaping (MQTTConnectionError?) -> Void) {
+    private func tick() {
         do throws(MQTTConnectionError) {
             try mqtt.tick(at: time.now)
         } catch {
-            return ticked(error)
+            return failed(.lost(error))
         }
-        ticked(nil)
-        keepAlive(ticked)
+        watch()
+        keepAlive()
     }
 
     /// Closes the connection.

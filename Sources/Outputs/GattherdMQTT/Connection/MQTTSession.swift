@@ -73,7 +73,7 @@ public struct MQTTSession: Sendable {
     /// - Parameters:
     /// - octets: Any part of the broker's stream, in order.
     /// - events: Receives the events; those before a violation are valid.
-    /// - Throws: ``MQTTViolation``; DISCONNECT with its reason is then the last packet in ``outbound``.
+    /// - Throws: ``MQTTViolation``; in MQTT 5, DISCONNECT with its reason is then the last packet in ``outbound``.
     public mutating func receive(_ octets: ArraySlice<UInt8>, _ events: inout [MQTTEvent]) throws(MQTTViolation) {
         guard phase != .ended else { return }
         if outbound.isEmpty { owed = 0 }
@@ -225,8 +225,12 @@ public struct MQTTSession: Sendable {
     }
 
     /// Appends DISCONNECT; nothing is sent or received after it.
+    ///
+    /// In MQTT 3.1.1, DISCONNECT has no reason and discards the will. So a failure ends the connection without it.
     public mutating func disconnect(_ reason: MQTTReason = .success) {
-        if phase == .connected { outbound.append(MQTTWriter.disconnect(reason, version)) }
+        if phase == .connected, version == .v5 || !reason.isFailure {
+            outbound.append(MQTTWriter.disconnect(reason, version))
+        }
         phase = .ended
         waiting.removeAll()
         waitingIdentifiers.removeAll()

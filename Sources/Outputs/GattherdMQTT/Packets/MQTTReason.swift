@@ -56,6 +56,13 @@ public struct MQTTReason: RawRepresentable, Hashable, Sendable {
     /// The specification's name of the reason in lower case, or its number.
     public var words: String { Self.names[rawValue] ?? "reason 0x" + Self.hexadecimal(rawValue) }
 
+    /// The name of the reason and the broker's reason string, which may contain any text.
+    package func words(_ text: String?) -> String {
+        guard let text, !text.isEmpty else { return words }
+        let printable = text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : $0 }
+        return "\(words): " + String(String.UnicodeScalarView(printable))
+    }
+
     static func hexadecimal(_ byte: UInt8) -> String {
         let digits = String(byte, radix: 16, uppercase: true)
         return digits.count < 2 ? "0" + digits : digits

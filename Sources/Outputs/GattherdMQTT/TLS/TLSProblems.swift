@@ -10,8 +10,12 @@ struct TLSAlert: Hashable {
         self.value = value
     }
 
-    /// True for alerts other than a normal end of the connection.
-    var isError: Bool { description != SSL3_AD_CLOSE_NOTIFY && description != TLS1_AD_USER_CANCELLED }
+    /// True for alerts that end the connection, other than a normal end.
+    ///
+    /// A warning of TLS 1.2 does not, such as that the server's name is unknown.
+    var isError: Bool {
+        value >> 8 == SSL3_AL_FATAL && description != SSL3_AD_CLOSE_NOTIFY && description != TLS1_AD_USER_CANCELLED
+    }
 
     /// The problem and its remedy; depends on whether a client certificate was sent.
     func words(hasCertificate: Bool) -> String {
@@ -68,7 +72,7 @@ struct CertificateProblem: Hashable {
     /// The certificate's subject and issuer.
     let subject: String
     let issuer: String
-    /// The start and end of its validity.
+    /// The start and the end of the certificate's validity.
     let begin: String
     let end: String
 

@@ -4,7 +4,7 @@ import GattherdModel
 struct SparkplugMessage: Hashable, Sendable {
     let topic: String
     let payload: SparkplugPayload
-    /// 0, except for NDEATH.
+    /// The quality of service: 0, except for NDEATH.
     var qos = 0
 
     /// The message's type, for example `DDATA`.
@@ -41,7 +41,7 @@ struct EdgeNode: Sendable {
 
     let topics: SparkplugTopics
     private let version: String
-    /// True to leave out values that equal those before.
+    /// True to leave out values that equal the previous ones.
     private let isByException: Bool
     private var permissions: ControlPermissions
     private var devices: [String: SparkplugDevice] = [:]
@@ -156,7 +156,7 @@ struct EdgeNode: Sendable {
 
     /// Marks a device as offline.
     ///
-    /// Its death follows by ``buryOffline(_:at:)``, because its last values may still be on their way.
+    /// Its death follows by ``deathIfOffline(_:at:)``, because its last values may still be on their way.
     mutating func deviceIsOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
         devices[name]?.isOnline = false
         return onlineUpdate(at: time)
@@ -166,7 +166,7 @@ struct EdgeNode: Sendable {
     func isBorn(_ name: String) -> Bool { devices[name]?.isBorn ?? false }
 
     /// Returns the death of a device that is offline.
-    mutating func buryOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
+    mutating func deathIfOffline(_ name: String, at time: Timestamp) -> [SparkplugMessage] {
         isOnline(name) ? [] : death(of: name, at: time)
     }
 
@@ -271,7 +271,7 @@ extension EdgeNode {
         return messages + (isLive ? [] : death(of: name, at: time))
     }
 
-    /// Returns the newest values that hosts know only as historical ones, as current ones.
+    /// Returns the newest values as current ones, where hosts have only historical ones.
     mutating func publishOvertaken(at time: Timestamp) -> [SparkplugMessage] {
         guard isBorn else { return [] }
         var messages: [SparkplugMessage] = []

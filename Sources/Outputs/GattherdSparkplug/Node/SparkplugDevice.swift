@@ -78,7 +78,7 @@ struct SparkplugDevice: Sendable {
     /// - Parameters:
     ///   - reading: The reading.
     ///   - isHistorical: True if its values are not the current ones.
-    ///   - isByException: True to leave out values that equal those before.
+    ///   - isByException: True to leave out values that equal the previous ones.
     /// - Returns: The metrics for DDATA, in the order of the samples.
     mutating func values(
         _ reading: JournalReading,

@@ -50,28 +50,22 @@ final class SparkplugConnection {
 
     /// Sends CONNECT.
     func start() {
-        connection.start { [weak self] in self?.socketIsReady($0) }
+        connection.start(
+            ready: { [weak self] in self?.socketIsReady(canRead: $0) },
+            failed: { [weak self] in self?.connectionFailed($0) }
+        )
         flush()
         watch()
     }
 
     /// Watches the socket for the readiness that the connection needs now.
     func watch() {
-        do throws(WatchError) {
-            try connection.watch()
-        } catch {
-            report(.failed(BrokerFault(.lost, error.description)))
-        }
+        connection.watch()
     }
 
     /// Sends the waiting bytes.
     func flush() {
-        guard !connection.isClosed else { return }
-        do throws(MQTTConnectionError) {
-            try connection.mqtt.flush(at: time.now)
-        } catch {
-            report(.failed(fault(error)))
-        }
+        connection.flush()
     }
 
     /// Appends a message; ``flush()`` sends it.
@@ -102,11 +96,10 @@ final class SparkplugConnection {
     }
 }
 
-/// Receiving.
+/// Receives packets.
 extension SparkplugConnection {
-    private func socketIsReady(_ ready: DescriptorEvents) {
-        if !ready.isDisjoint(with: [.hangUp, .error]) { connection.mqtt.endSending() }
-        if ready != .writable { receive() }
+    private func socketIsReady(canRead: Bool) {
+        if canRead { receive() }
         flush()
         watch()
     }
@@ -134,7 +127,7 @@ extension SparkplugConnection {
 
     private func handle(_ event: MQTTEvent) {
         switch event {
-        case .connected(.success, _, let limits): connected(limits)
+        case .connected(.success, _, _): connected()
         case .connected(let reason, let text, _), .disconnected(let reason, let text):
             report(.failed(BrokerFault(reason, text, isConnected: isConnected)))
         case .subscribed(let identifier, let reason): subscribed(identifier, reason)
@@ -143,9 +136,9 @@ extension SparkplugConnection {
         }
     }
 
-    private func connected(_ limits: BrokerLimits) {
+    private func connected() {
         isConnected = true
-        connection.keepAlive { [weak self] in self?.ticked($0) }
+        connection.keepAlive()
         do throws(MQTTRefusal) {
             for filter in options.topics.subscriptions { try subscribe(to: filter) }
         } catch {
@@ -186,10 +179,11 @@ extension SparkplugConnection {
         report(.connected)
     }
 
-    /// Continues after a keepalive, or ends the session of a silent broker.
-    private func ticked(_ error: MQTTConnectionError?) {
-        guard let error else { return watch() }
-        report(.failed(fault(error)))
+    private func connectionFailed(_ failure: LoopConnection.Failure) {
+        switch failure {
+        case .lost(let error): report(.failed(fault(error)))
+        case .unwatched(let error): report(.failed(BrokerFault(.lost, error.description)))
+        }
     }
 
     private func fault(_ error: MQTTConnectionError) -> BrokerFault {

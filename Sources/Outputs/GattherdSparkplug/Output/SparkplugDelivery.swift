@@ -124,8 +124,12 @@ extension SparkplugDelivery: Announcer {
     }
 
     package nonisolated func describe(_ device: DeviceDescription) {
-        step(.permitted(permissions()))
+        updatePermissions()
         step(.described(device))
+    }
+
+    package nonisolated func updatePermissions() {
+        step(.permitted(permissions()))
     }
 
     package nonisolated func remove(device: String) {
@@ -171,7 +175,7 @@ final class ControlWriter: Sendable {
     private let permissions: @Sendable () -> ControlPermissions
     private let set: SparkplugDelivery.ControlHandler
     private let count = Locked(0)
-    /// Never full, as ``count`` is bounded as well.
+    /// The waiting requests; never full, as ``count`` is bounded as well.
     private let requests = AsyncStream.makeStream(of: ControlRequest.self, bufferingPolicy: .bufferingOldest(most))
 
     init(

@@ -21,7 +21,7 @@ package struct SparkplugOptions: Sendable {
     package var node: String
     /// The host application that births wait for.
     package var primaryHost: String?
-    /// True to leave out values that equal those before.
+    /// True to leave out values that equal the previous ones.
     package var isByException = false
     package var permissions = ControlPermissions()
     /// The version of gattherd.
@@ -107,7 +107,7 @@ extension BrokerFault {
 
     /// The fault for a CONNACK that refuses the session, or a DISCONNECT; `text` is the broker's reason string.
     init(_ reason: MQTTReason, _ text: String?, isConnected: Bool) {
-        let words = [reason.words, text?.printable].compactMap(\.self).joined(separator: ": ")
+        let words = reason.words(text)
         switch reason {
         case _ where isConnected: self.init(.lost, "the broker ended the session (\(words))")
         case .badUserNameOrPassword, .notAuthorized, .banned, .badAuthenticationMethod:
@@ -120,13 +120,5 @@ extension BrokerFault {
             self.init(.session, "the broker redirects to another server (\(words)); set sparkplug.url")
         default: self.init(.busy, "the broker refuses the session for now (\(words))")
         }
-    }
-}
-
-extension String {
-    /// The text without control characters, cut to 200 characters.
-    fileprivate var printable: String {
-        let scalars = unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : $0 }
-        return String(UnicodeScalarView(scalars))
     }
 }

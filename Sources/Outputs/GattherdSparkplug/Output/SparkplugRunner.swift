@@ -136,7 +136,7 @@ final class SparkplugRunner {
     }
 }
 
-/// Jobs.
+/// Follows the journal and runs the jobs.
 extension SparkplugRunner {
     /// Follows the journal's head; a closed journal has none.
     func followHead() async {
@@ -207,7 +207,7 @@ extension SparkplugRunner {
     }
 }
 
-/// The connection.
+/// Handles the connection to the broker.
 extension SparkplugRunner {
     private func dial(_ number: Int, _ bdSeq: UInt8, _ will: SparkplugMessage) async {
         do throws(BrokerFault) {

@@ -156,7 +156,7 @@ final class SparkplugLogger: Sendable {
             let (state, error) = (fault.kind.rawValue, fault.detail)
             record(["output": .text(options.name), "state": .text(state), "error": .text(error)])
         }
-        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
+        let level: LogLevel = !isNew ? .debug : fault.needsConfigurationChange ? .error : .warning
         log(level, "the edge node is offline", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
     }
 

@@ -159,7 +159,7 @@ struct SparkplugMachine: Sendable {
     }
 }
 
-/// The session.
+/// Begins and ends the session with the broker.
 extension SparkplugMachine {
     /// Connects, once the bdSeq is known.
     private mutating func connect(at now: Duration, _ time: Timestamp) -> [Effect] {
@@ -205,7 +205,7 @@ extension SparkplugMachine {
         reset()
         guard leaveAt == nil else { return [.close(session: ended, nil)] + startClosing(at: now) }
         failures += 1
-        let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
+        let backoff = fault.needsConfigurationChange ? options.refusedBackoff : options.backoff
         let delay = backoff.delay(after: failures, using: &random)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended, nil), .report(.disconnected(fault, retryAfter: delay))]
@@ -232,7 +232,7 @@ extension SparkplugMachine {
         if case .connecting(let until) = phase, now >= until {
             return failed(BrokerFault(.unreachable, "the broker did not answer in time"), at: now)
         }
-        return bury(at: now, time)
+        return publishDueDeaths(at: now, time)
     }
 
     // MARK: - Stop
@@ -278,7 +278,7 @@ extension SparkplugMachine {
     }
 }
 
-/// The journal.
+/// Handles the answers of the journal.
 extension SparkplugMachine {
     private mutating func loaded(_ cursor: Int64, _ bdSeq: UInt8?) {
         journal.loaded(cursor)
@@ -343,8 +343,8 @@ extension SparkplugMachine {
     }
 
     /// Publishes the deaths that are due.
-    private mutating func bury(at now: Duration, _ time: Timestamp) -> [Effect] {
-        publish(deaths.removeDue(at: now).flatMap { node.buryOffline($0, at: time) })
+    private mutating func publishDueDeaths(at now: Duration, _ time: Timestamp) -> [Effect] {
+        publish(deaths.removeDue(at: now).flatMap { node.deathIfOffline($0, at: time) })
     }
 
     private mutating func received(_ message: BrokerMessage, at now: Duration, _ time: Timestamp) -> [Effect] {

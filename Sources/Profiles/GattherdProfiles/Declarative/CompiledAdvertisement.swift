@@ -45,7 +45,7 @@ struct CompiledAdvertisement: Sendable {
 }
 
 extension [CompiledAdvertisement] {
-    /// The frames; a plain frame beside an encrypted one is only for devices without a key.
+    /// The frames, where a plain frame beside an encrypted one applies only to devices without a key.
     var securedTogether: [CompiledAdvertisement] {
         guard contains(where: \.format.usesDeviceKey) else { return self }
         return map { frame in

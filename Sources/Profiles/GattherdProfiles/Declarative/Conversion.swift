@@ -19,7 +19,7 @@ final class Conversion: Sendable {
     /// The field's name, for the reason of a reject.
     let name: String
     let unknown: [Unknown]
-    /// The bits of a raw value that is left out of a list.
+    /// The raw value, as bits, that is left out of a list.
     let omitted: UInt64?
     /// The labels, ordered by raw value; other values are unknown.
     let labels: [Label]

@@ -17,7 +17,7 @@ struct DecimalText {
     private var count = 0
     private var divisor = 1.0
 
-    /// The number; `nil` if the text is none.
+    /// The number; `nil` if the text is not a number.
     var value: Double? {
         guard count > 0, place != .invalid else { return nil }
         return Double(isNegative ? -digits : digits) / divisor

@@ -8,7 +8,7 @@ struct DecodeMemory {
     var isPresent: [Bool]
     /// The state of counters, for values computed from two payloads.
     var increases: [Increase]
-    /// The same after the last accepted payload; rejected and repeated payloads do not count.
+    /// The state of counters after the last accepted payload; rejected and repeated payloads do not change it.
     private var acceptedIncreases: [Increase]
     /// The values that the characteristics of a profile share.
     var shared: [Int64] = []
@@ -16,7 +16,7 @@ struct DecodeMemory {
     private(set) var impossible: String?
     /// The metrics whose last reason is not null, this payload included.
     private var currentReasons: Set<Int> = []
-    /// The same after the last accepted payload.
+    /// The metrics whose last reason is not null, after the last accepted payload.
     private var acceptedReasons: Set<Int> = []
     /// The state of the decryption; `nil` without one.
     var decryption: DecryptionMemory?

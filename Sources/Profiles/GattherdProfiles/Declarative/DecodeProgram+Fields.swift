@@ -19,10 +19,10 @@ extension DecodeProgram {
             throw .invalid(reason: "it is ignored")
         case .skip(let expression):
             try cursor.skip(Int(clamping: max(0, value(of: expression, cursor, &memory))))
-        case .compute(let expression, let isTruth):
+        case .compute(let expression, let isBoolean):
             let raw = value(of: expression, cursor, &memory)
             if let register = step.register { memory.store(raw, in: register) }
-            emit(try computed(raw, isTruth, step), step, &memory, &samples)
+            emit(try computed(raw, isBoolean, step), step, &memory, &samples)
         case .formula(let expression):
             memory.registers[FieldNames.leftRegister] = Int64(cursor.left)
             let value = expressions.realValue(of: expression, memory.registers)
@@ -58,9 +58,9 @@ extension DecodeProgram {
         if outcome.isImpossible { memory.recordImpossible(outcome.reason, conversions[step.conversion].name) }
     }
 
-    private func computed(_ raw: Int64, _ isTruth: Bool, _ step: Step) throws(PayloadError) -> DecodeOutcome {
+    private func computed(_ raw: Int64, _ isBoolean: Bool, _ step: Step) throws(PayloadError) -> DecodeOutcome {
         guard step.metric != nil else { return try conversions[step.conversion].expect(raw) }
-        if isTruth && conversions[step.conversion].labels.isEmpty { return DecodeOutcome(.boolean(raw != 0)) }
+        if isBoolean && conversions[step.conversion].labels.isEmpty { return DecodeOutcome(.boolean(raw != 0)) }
         return conversions[step.conversion].outcome(of: raw, pattern: UInt64(bitPattern: raw))
     }
 

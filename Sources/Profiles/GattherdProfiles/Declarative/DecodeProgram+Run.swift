@@ -36,7 +36,7 @@ extension DecodeProgram {
         let start = samples.count
         try runSteps(payload, &cursor, &memory, &samples, from: start)
         try numbering?.apply(to: &samples, from: start)
-        if let impossible = memory.impossible, isNothingKnown(samples[start...]) { throw .invalid(reason: impossible) }
+        if let impossible = memory.impossible, hasOnlyUnknowns(samples[start...]) { throw .invalid(reason: impossible) }
     }
 
     /// Executes all steps; those after a decryption on the decrypted payload.
@@ -91,7 +91,7 @@ extension DecodeProgram {
     }
 
     /// True if all values are unknown; a payload with an impossible value is then rejected.
-    private func isNothingKnown(_ samples: ArraySlice<Sample>) -> Bool {
+    private func hasOnlyUnknowns(_ samples: ArraySlice<Sample>) -> Bool {
         let reasons = Set(steps.compactMap(\.reason))
         return samples.allSatisfy { $0.value == .null || reasons.contains($0.metric) }
     }

@@ -4,8 +4,8 @@ struct DecodeProgram: Sendable {
     struct Step: Sendable {
         enum Action: Sendable {
             case read(FieldType)
-            /// The value of an expression; `isTruth` if it is a Boolean. Consumes no bytes.
-            case compute(Int, isTruth: Bool)
+            /// The value of an expression; `isBoolean` if it is a Boolean. Consumes no bytes.
+            case compute(Int, isBoolean: Bool)
             /// The value of a formula with real numbers. Consumes no bytes.
             case formula(Int)
             /// The bits of an expression, as another type. Consumes no bytes.
@@ -18,7 +18,7 @@ struct DecodeProgram: Sendable {
             case skip(Int)
             /// Decrypts the rest of the payload.
             case decrypt
-            /// Continues lists by differences, as a rule says.
+            /// Continues lists with decoded differences.
             case deltas(Int)
             /// Ignores the payload if an expression is true.
             case ignore(Int)
@@ -32,7 +32,7 @@ struct DecodeProgram: Sendable {
             case once
             /// Repeated until the payload ends.
             case rest
-            /// Repeated as often as an expression gives.
+            /// Repeated as many times as an expression yields.
             case times(Int)
         }
 

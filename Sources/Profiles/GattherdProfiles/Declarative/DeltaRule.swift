@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdModel
 
-/// A list of signed differences, of as many bits each, that continue lists of integers.
+/// A list of signed differences, all of the same width in bits, that continue lists of integers.
 struct DeltaRule: Sendable {
     /// The widest difference, in bits.
     static let widest: Int64 = 32
@@ -16,7 +16,7 @@ struct DeltaRule: Sendable {
 extension DecodeProgram {
     /// Adds each difference to the last raw value of its list and appends the sum to the list.
     ///
-    /// The first difference has the lowest bits of the first byte. Differences of 0 bits are none.
+    /// The first difference has the lowest bits of the first byte. With a width of 0 bits nothing is appended.
     func run(
         _ rule: DeltaRule,
         _ cursor: inout PayloadCursor,

@@ -41,7 +41,7 @@ struct ExpressionNodes: Sendable {
         case constant(Int64)
         /// A number with decimals, only in formulas.
         case real(Double)
-        /// A function of one or two nodes, only in formulas; the second is that of the first if it takes one.
+        /// A function with one or two arguments, only in formulas; with one argument both indices are the same.
         case call(Function, Int, Int)
         case part(Part)
         /// The number whose decimal digits are the nibbles of a node.
@@ -83,7 +83,7 @@ struct ExpressionNodes: Sendable {
     }
 
     /// True if the value at `position` is always 0 or 1.
-    func isTruth(at position: Int) -> Bool {
+    func isBoolean(at position: Int) -> Bool {
         switch nodes[position] {
         case .constant, .real, .call, .compute, .digits: false
         case .part(let part): part.width == 1

@@ -7,7 +7,7 @@ struct FieldSource {
     /// The type of its bytes; `nil` if it consumes none.
     var type: FieldType?
     /// True for a Boolean.
-    var isTruth = false
+    var isBoolean = false
     /// The width of a signed earlier field, or of a signed range of its bits.
     var signedBits: Int?
 
@@ -41,7 +41,7 @@ struct FieldSource {
         }
     }
     /// True if it can be scaled.
-    var isNumber: Bool { type?.isNumber ?? !isTruth }
+    var isNumber: Bool { type?.isNumber ?? !isBoolean }
     /// True if it is computed from metrics, which are scaled already.
     var isAggregate: Bool { if case .aggregate = action { true } else { false } }
     var isIncrease: Bool { if case .increase = action { true } else { false } }
@@ -79,8 +79,8 @@ extension FieldCompiler {
         if field.has("as") { return reinterpreted(position, field) }
         guard isSigned else {
             return FieldSource(
-                action: .compute(position, isTruth: isTruth(position)),
-                isTruth: isTruth(position),
+                action: .compute(position, isBoolean: isBoolean(position)),
+                isBoolean: isBoolean(position),
                 signedBits: signedBits(position)
             )
         }
@@ -89,7 +89,7 @@ extension FieldCompiler {
             return nil
         }
         part.isSigned = true
-        let action = DecodeProgram.Step.Action.compute(program.expressions.add(.part(part)), isTruth: false)
+        let action = DecodeProgram.Step.Action.compute(program.expressions.add(.part(part)), isBoolean: false)
         return FieldSource(action: action, signedBits: Int(part.width))
     }
 
@@ -118,7 +118,7 @@ extension FieldCompiler {
         return names.signedBits(in: part.register)
     }
 
-    private func isTruth(_ position: Int) -> Bool { program.expressions.isTruth(at: position) }
+    private func isBoolean(_ position: Int) -> Bool { program.expressions.isBoolean(at: position) }
 
     /// Reads `increase` and `over`, the growth of a counter per tick of a clock.
     private mutating func increase(_ field: MappingReader) -> FieldSource? {

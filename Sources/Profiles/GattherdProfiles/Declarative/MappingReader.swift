@@ -84,7 +84,7 @@ final class MappingReader {
     }
 
     private func objection(to key: String) -> String {
-        if schema.keys.contains(key) { return "'\(key)' has no meaning for what this is" }
+        if schema.keys.contains(key) { return "'\(key)' has no meaning here, although \(schema.title) may have it" }
         if let nearest = Spelling.nearest(to: key, among: schema.keys) {
             return "\(schema.title) has no key '\(key)'; did you mean '\(nearest)'?"
         }

@@ -38,6 +38,9 @@ struct ObjectCatalogue: Sendable {
         return true
     }
 
+    /// The number of bytes before the contents of an object.
+    var headerOctets: Int { number.octets + (size?.octets ?? 0) }
+
     /// Returns the steps of a kind; `nil` for an unknown one.
     func steps(of number: UInt64) -> Range<Int>? {
         var (low, high) = (0, kinds.count)
@@ -50,7 +53,7 @@ struct ObjectCatalogue: Sendable {
 }
 
 extension DecodeProgram {
-    /// Decodes objects until the payload ends; each consumes bytes, so that the loop ends.
+    /// Decodes objects until the payload ends, except for padding; each consumes bytes, so that the loop ends.
     func objects(
         _ index: Int,
         _ catalogue: ObjectCatalogue,
@@ -61,6 +64,10 @@ extension DecodeProgram {
     ) throws(PayloadError) {
         while cursor.left > 0 {
             let header = cursor.offset
+            if try cursor.skipPadding(shorterThan: catalogue.headerOctets) {
+                memory.trace?.pad(group: index, header..<cursor.offset)
+                return
+            }
             let number = try cursor.number(catalogue.number)
             var size: Int?
             if let width = catalogue.size { size = Int(clamping: try cursor.number(width)) }
@@ -92,5 +99,14 @@ extension DecodeProgram {
 extension PayloadCursor {
     fileprivate mutating func number(_ number: ObjectCatalogue.Number) throws(PayloadError) -> UInt64 {
         number.isBigEndian ? try unsignedBigEndian(octets: number.octets) : try unsigned(octets: number.octets)
+    }
+
+    /// Skips zeros that are too short for another object; returns false if there are none.
+    fileprivate mutating func skipPadding(shorterThan count: Int) throws(PayloadError) -> Bool {
+        guard left < count else { return false }
+        var rest = self
+        guard try rest.unsigned(octets: left) == 0 else { return false }
+        try skip(left)
+        return true
     }
 }

@@ -74,7 +74,7 @@ struct Scale: Hashable, Sendable {
 
     /// Converts a quotient of integers.
     ///
-    /// Returns the sample value and the same as `Double`.
+    /// Returns the sample value, also as a `Double`.
     func apply(toRatioOf over: Int64, _ under: Int64) -> (SampleValue, Double) {
         if under == 1, isWhole, let above = numerator(over, summand) { return (.integer(above), Double(above)) }
         let (summand, overflow) = summand.multipliedReportingOverflow(by: under)

@@ -11,8 +11,6 @@ struct SharedValues: Sendable {
     private(set) var options: [ProfileOption] = []
     private(set) var names: [(name: String, bits: Int64, signedBits: Int?)] = []
 
-    init() {}
-
     /// Reads the mapping `options` of a profile.
     init(_ reader: MappingReader) {
         guard let node = reader.node("options") else { return }

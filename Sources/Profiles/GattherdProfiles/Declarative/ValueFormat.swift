@@ -23,9 +23,9 @@ struct ValueFormat {
     /// The values that the field can have.
     private let domain: ValueDomain
     private let decimals: Int
-    /// The fall-back of an event, without its value.
+    /// The time after which an event is reset; `nil` for other metrics.
     private let resetTime: Duration?
-    private let isTruth: Bool
+    private let isBoolean: Bool
 
     private static let resetTimes: ClosedRange<Duration> = .seconds(1)...ProfileRules.longestDuration
     private static let standardDecimals: Int64 = 2
@@ -47,7 +47,7 @@ struct ValueFormat {
         if labels != nil { field.forbid(numeric + ["unit", "set"], "cannot be combined with 'enum'") }
         if set != nil { field.forbid(numeric + ["unit"], "cannot be combined with 'set'") }
         if source?.isAggregate == true {
-            field.forbid(numeric + ["unknown"], "has no meaning for what is made of other metrics")
+            field.forbid(numeric + ["unknown"], "has no meaning for a value made of other metrics")
         }
         if source?.isIncrease == true {
             field.forbid(["unknown", "table", "clamp"], "has no meaning for an increase")
@@ -61,7 +61,7 @@ struct ValueFormat {
         if type != nil, source?.isText != true {
             field.forbid(["length"], "is for the types utf8, cstring, utf16, ascii and bytes")
         }
-        if type == nil, source != nil { field.forbid(["repeat", "length"], "has no meaning for what takes no bytes") }
+        if type == nil, source != nil { field.forbid(["repeat", "length"], "is for fields that take bytes") }
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []
         self.set = set ?? []
@@ -76,12 +76,12 @@ struct ValueFormat {
         clamp = ScaleReader.range(field, "clamp")
         range = ScaleReader.range(field, "range")
         decimals = Int(field.value("decimals", .integer(0...9)) ?? Self.standardDecimals)
-        isTruth = source?.isTruth == true || type == .boolean
+        isBoolean = source?.isBoolean == true || type == .boolean
         resetTime = field.value("reset", .duration(Self.resetTimes))
         if resetTime != nil, labels?.contains(where: { $0.raw == 0 }) == false {
             field.report("'reset' needs a label for 0, the value after this time", at: "reset")
         }
-        if source.map({ !$0.isNumber && !isTruth }) == true || set != nil {
+        if source.map({ !$0.isNumber && !isBoolean }) == true || set != nil {
             field.forbid(["reset"], "is for numbers, labels and booleans")
         }
     }
@@ -99,7 +99,7 @@ struct ValueFormat {
     /// The fall-back of an event: false, the label of 0, or the number for 0.
     private var reset: MetricReset? {
         guard let resetTime else { return nil }
-        if isTruth { return MetricReset(after: resetTime, value: .boolean(false)) }
+        if isBoolean { return MetricReset(after: resetTime, value: .boolean(false)) }
         if let label = labels.first(where: { $0.raw == 0 }) {
             return MetricReset(after: resetTime, value: .text(label.text))
         }
@@ -130,7 +130,7 @@ struct ValueFormat {
         _ set: [Conversion.Label]?
     ) -> ValueDomain {
         if let labels { return labels.reduce(ValueDomain.labels([])) { $0.union(.labels([$1.text])) } }
-        guard let source, set == nil, source.isTruth || source.type == .boolean else { return .open }
+        guard let source, set == nil, source.isBoolean || source.type == .boolean else { return .open }
         return .boolean
     }
 

@@ -8,7 +8,7 @@ struct ValueTable: Hashable, Sendable {
         let value: Double
     }
 
-    /// At least two points, ordered by number.
+    /// The points of the curve, at least two, ordered by number.
     private let points: [Point]
 
     /// Creates a table; `nil` unless there are two points or more, all with different numbers.

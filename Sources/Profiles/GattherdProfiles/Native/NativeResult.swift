@@ -52,7 +52,9 @@ struct NativeResult {
     }
 
     private mutating func add(_ metric: UInt32, _ utf8: UnsafePointer<CChar>?, size: Int) {
-        guard let text = unsafe Self.text(utf8, size: size) else { return fail("the profile gave a text that is none") }
+        guard let text = unsafe Self.text(utf8, size: size) else {
+            return fail("the profile gave a text that is NULL or too long")
+        }
         add(metric, .text(text.withoutNULs))
     }
 

@@ -24,7 +24,7 @@ struct ProgramBuilder {
             let part = ExpressionNodes.Part(register: register, shift: 0, width: width, isSigned: isSigned)
             let expression = program.expressions.add(.part(part))
             var value = DecodeProgram.Step(
-                .compute(expression, isTruth: false),
+                .compute(expression, isBoolean: false),
                 conversion: program.add(conversion)
             )
             value.metric = metrics.count

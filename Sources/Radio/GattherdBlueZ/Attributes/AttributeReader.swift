@@ -68,6 +68,22 @@ final class AttributeReader {
         }
     }
 
+    /// Waits for the only characteristic with the UUIDs of a former one; `nil` if an unchanging table has none.
+    func successor(
+        of former: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic? {
+        let (peripheral, deadline) = (former.peripheral, SuspendingClock.now.advanced(by: timeout))
+        return try await waiters.wait(for: peripheral, until: deadline, "the change of its services") {
+            () throws(BluetoothError) -> RemoteCharacteristic?? in
+            try objects.connectedStatus(peripheral)
+            let table = objects.tree.table(of: peripheral)
+            let same = table.filter { $0.uuid == former.uuid && $0.service == former.service }
+            if same.count == 1 { return same.first }
+            return tableChanges.isChanging(peripheral) ? nil : .some(nil)
+        }
+    }
+
     // MARK: - Values
 
     /// Reads a value; the read is open until its answer, whose echo may come after the deadline.

@@ -60,12 +60,17 @@ final class AttributeWriter {
         }
     }
 
-    /// Refuses a command longer than one packet: BlueZ 5.66 would lose it.
+    /// The maximum length of a value: Core Specification, Vol 3, Part F, "Long attribute values".
+    private static let maximumLength = 512
+
+    /// Refuses a command longer than one packet, which BlueZ 5.66 would lose, or than a value, which it would truncate.
     private func checkLength(_ count: Int, _ path: String) throws(BluetoothError) {
-        guard let mtu = objects.tree.attributes.characteristics[path]?.mtu, count > mtu - 3 else { return }
+        let room = objects.tree.attributes.characteristics[path]?.mtu.map { $0 - 3 }
+        let limit = min(room ?? Self.maximumLength, Self.maximumLength)
+        guard count > limit else { return }
         throw BluetoothError(
             .invalidLength,
-            "\(count) bytes do not fit into one write without response: the link takes \(mtu - 3)"
+            "\(count) bytes do not fit into one write without response: the link takes \(limit)"
         )
     }
 

@@ -15,7 +15,7 @@ public import GattherdSync
 /// ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
 public actor BlueZCentral: ClientBackend {
     private let loop: EventLoop
-    /// Without it an unawaited task would resume on a thread of the pool after each wait.
+    /// The executor for this actor's tasks: otherwise an unstructured task would resume on a thread of the pool.
     private let executor: LoopTaskExecutor
     private let ownsLoop: Bool
     private let limits: Limits
@@ -116,12 +116,9 @@ public actor BlueZCentral: ClientBackend {
 // MARK: - Discovery
 
 extension BlueZCentral {
-    public func startDiscovery(
-        on adapter: BluetoothAddress,
-        services: [BluetoothUUID]
-    ) async throws(BluetoothError) {
+    public func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
         // A sensor that only advertises may repeat the same payload for hours, and is present nevertheless.
-        let filter = DiscoveryFilter(services: Set(services), reportsDuplicates: parts.monitors.watch != nil)
+        let filter = DiscoveryFilter(reportsDuplicates: parts.monitors.watch != nil)
         try await startDiscovery(on: adapter, filter: filter)
     }
 
@@ -200,6 +197,13 @@ extension BlueZCentral {
     ) async throws(BluetoothError) -> [RemoteService] {
         _ = try await characteristics(of: peripheral, timeout: timeout)
         return parts.objects.tree.services(of: peripheral)
+    }
+
+    public func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic? {
+        try await parts.reader.successor(of: characteristic, timeout: timeout)
     }
 
     public func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {

@@ -3,7 +3,7 @@ import GattherdDBus
 
 /// Calls of the current bluetoothd, which has a unique name on one connection to the bus; on the loop.
 final class BluetoothdClient {
-    /// The limit of a call that only orders messages.
+    /// The time limit of a round trip, which only puts messages in order.
     private static let roundTripLimit = Duration.seconds(2)
 
     /// The connection to the bus, while there is one.
@@ -113,7 +113,7 @@ final class BluetoothdClient {
         _ = try? await perform("/org/bluez", interface, "Introspect", [], within: Self.roundTripLimit)
     }
 
-    /// Calls bluetoothd in the order of the calls before and after; the answer may wait for other messages.
+    /// Sends a call in order with earlier and later calls; the reply may wait to be read with other messages.
     func ask(
         _ path: String,
         _ interface: String,

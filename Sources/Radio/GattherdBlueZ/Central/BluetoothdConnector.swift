@@ -41,7 +41,7 @@ final class BluetoothdConnector {
     /// The requests to load the objects and to register monitors.
     private let refreshRequests: RefreshRequests
     private var isClosed = false
-    /// True while the bus is left on purpose, which has been published.
+    /// True while this central leaves the bus on purpose; the loss is published already.
     private var isRenewing = false
     /// Called when the connection must be renewed.
     var requestRenewal: () -> Void = {}
@@ -114,7 +114,7 @@ final class BluetoothdConnector {
 
     /// Leaves the bus.
     func close() async {
-        await parts.pairing.cancelAll()
+        await parts.pairing.close()
         await parts.prepareToLeave()
         await disconnect()
         parts.events.finish()

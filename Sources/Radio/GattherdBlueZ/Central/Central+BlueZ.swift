@@ -6,10 +6,10 @@ public enum BluetoothBus: Hashable, Sendable {
     /// The system bus: `DBUS_SYSTEM_BUS_ADDRESS`, else the usual socket.
     case system
     case session
-    /// In D-Bus's syntax, for example that of a simulator's bus: `unix:path=/tmp/gattherd-sim-Zx81aB/bus`.
+    /// A bus in D-Bus's syntax, such as that of a simulator: `unix:path=/tmp/gattherd-sim-Zx81aB/bus`.
     case address(String)
 
-    /// The address for a connection of one's own.
+    /// The address of the bus, for a private connection to it.
     package var location: DBusAddress {
         switch self {
         case .system: .system

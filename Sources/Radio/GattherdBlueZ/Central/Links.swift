@@ -93,7 +93,7 @@ final class Links {
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
-        try await waiters.wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
+        try await waiters.wait(for: peripheral, until: deadline, "the link after BlueZ's answer") {
             () throws(BluetoothError) in
             if try objects.status(peripheral).isConnected { return () }
             // The link was up, and has ended.

@@ -112,7 +112,7 @@ final class SignalRouter {
         let isTracked = parts.tableChanges.record(id, hasGrown: hasGrown) { [weak self] deadline in
             self?.tablePassed(deadline, of: id)
         }
-        if !isTracked { parts.waiters.wake(id) }
+        if !isTracked || hasGrown { parts.waiters.wake(id) }
     }
 
     private func tablePassed(_ deadline: TableChanges.Deadline, of id: PeripheralID) {

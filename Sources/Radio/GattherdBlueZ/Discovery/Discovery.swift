@@ -49,7 +49,7 @@ final class Discovery {
     private func recordStart(_ outcome: Result<[DBusValue], DBusError>, on adapter: BluetoothAddress) {
         switch outcome {
         case .success: scanned.insert(adapter)
-        // The scan may start later.
+        // Without an answer, the scan may still start.
         case .failure(let error) where [DBusError.timeoutName, DBusError.cancelledName].contains(error.name):
             scanned.insert(adapter)
         case .failure: break
@@ -83,15 +83,7 @@ final class Discovery {
     }
 
     private static func properties(of filter: DiscoveryFilter) -> DBusValue {
-        var entries: [DBusEntry] = [
-            DBusEntry(.string("Transport"), .variant(.string("le"))),
-            DBusEntry(.string("DuplicateData"), .variant(.boolean(filter.reportsDuplicates))),
-        ]
-        if !filter.services.isEmpty {
-            let uuids = DBusValue.strings(filter.services.map(\.canonical).sorted())
-            entries.append(DBusEntry(.string("UUIDs"), .variant(uuids)))
-        }
-        return .dictionary(key: "s", value: "v", entries)
+        .properties(["Transport": .string("le"), "DuplicateData": .boolean(filter.reportsDuplicates)])
     }
 
     func stop(on adapter: BluetoothAddress) async throws(BluetoothError) {

@@ -79,14 +79,14 @@ final class NotificationChannel {
         deliver(filter.endRun(isAnswered: isAnswered))
     }
 
-    /// Returns true if values wait for proof and a call of ``decide()`` must be scheduled.
+    /// Returns true if values wait for evidence of later signals, and a call of ``decide()`` must be scheduled.
     func beginDecision() -> Bool {
         guard filter.isUndecided, !awaitsDecision else { return false }
         awaitsDecision = true
         return true
     }
 
-    /// Delivers the values that have waited long enough for proof.
+    /// Delivers the values that have waited long enough for this evidence.
     func decide() {
         awaitsDecision = false
         deliver(filter.decide())

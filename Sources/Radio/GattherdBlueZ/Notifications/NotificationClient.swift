@@ -16,6 +16,8 @@ final class NotificationClient {
     private let events: EventQueue
     private let loop: EventLoop
     private var subscriptions = Subscriptions()
+    /// The channels with sockets; some may be closed.
+    private var socketChannels: [NotificationChannel] = []
 
     init(
         _ client: BluetoothdClient,
@@ -76,6 +78,8 @@ final class NotificationClient {
             let descriptor = try await starter.acquireNotify(channel)
             try checkCurrent(channel)
             try starter.open(descriptor, for: channel) { [weak self] in self?.socketEnded($0) }
+            socketChannels.removeAll { $0.socket == nil || $0 === channel }
+            socketChannels.append(channel)
         }
     }
 
@@ -144,11 +148,19 @@ final class NotificationClient {
             return false
         }
         if let channel = subscriptions.channel(for: signal) {
+            if channel.takesSignals, !socketChannels.isEmpty { receiveWaiting(of: channel.peripheral) }
             sequencer.receive(change.bytes, for: channel, follows: follows)
         } else {
             sequencer.endRun(isAnswered: !follows)
         }
         return change.isAlone
+    }
+
+    /// Delivers the values that wait in a peripheral's sockets.
+    ///
+    /// bluetoothd wrote them before it sent the signal that is being handled, such as the answer that ends a download.
+    private func receiveWaiting(of peripheral: PeripheralID) {
+        for channel in socketChannels where channel.peripheral == peripheral { channel.socket?.receiveWaiting() }
     }
 
     /// Delivers the values that wait in the sockets.
@@ -224,5 +236,6 @@ final class NotificationClient {
     /// Closes all channels and sockets.
     func closeAll() {
         for channel in subscriptions.removeAll() + tableChanges.removeAll() { channel.close() }
+        socketChannels.removeAll()
     }
 }

@@ -24,7 +24,7 @@ struct NotificationFilter {
         var times: [Timestamp]
         /// The number of gaps before the run.
         let gaps: UInt64
-        /// True if another object's signal came next: later signals are other notifications.
+        /// True if a signal of another object came next, so that later signals are other notifications.
         var isComplete = false
         /// True if a message to another client came next.
         var isAnswered = false
@@ -148,7 +148,7 @@ struct NotificationFilter {
         if last.count == 1, !last.isAnswered {
             (copies, provenAt) = (1, last.gaps)
             return releaseUndecided { run, copies in
-                // Before the last gap there may have been another client.
+                // Before the last gap there may have been one client more, so a run of two or three is copies.
                 run.gaps != last.gaps && Self.fewCopies.contains(run.count) ? run.count : copies
             }
         }

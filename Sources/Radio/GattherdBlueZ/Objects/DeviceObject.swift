@@ -55,7 +55,7 @@ struct DeviceObject: Hashable {
         return status
     }
 
-    /// A stack older than 5.65 does not report whether keys are stored.
+    /// Returns the state of the bond; BlueZ before 5.65 does not report whether keys are stored.
     func bond(_ id: PeripheralID) -> Bond {
         var bond = Bond(peripheral: id)
         bond.name = name

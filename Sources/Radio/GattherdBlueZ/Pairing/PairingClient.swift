@@ -177,8 +177,9 @@ final class PairingClient {
         }
     }
 
-    /// Cancels the pairings that we requested.
-    func cancelAll() async {
+    /// Cancels the pairings that we requested, and releases the delegate, which may own the central.
+    func close() async {
+        responder.delegate = nil
         for connection in responder.connections { await connection.close() }
     }
 }

@@ -14,7 +14,7 @@ public protocol CentralBackend: PairingBackend {
     /// Scans for Low Energy peripherals until ``stopDiscovery(on:)``, power-off or loss of the adapter.
     ///
     /// Already scanning is success.
-    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError)
+    func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError)
     func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError)
 
     /// Replaces the watched advertisements. An adapter reports them while it scans, or without a scan if
@@ -83,16 +83,13 @@ extension CentralBackend {
 }
 
 /// The filter of a scan.
+///
+/// The filter has no services: BlueZ would hide peripherals that have nothing but service data of them.
 public struct DiscoveryFilter: Hashable, Sendable {
-    /// The services to search for; a peripheral must advertise one of them.
-    ///
-    /// Empty for all peripherals.
-    public var services: Set<BluetoothUUID>
     /// True if repeated advertisements are reported too.
     public var reportsDuplicates: Bool
 
-    public init(services: Set<BluetoothUUID> = [], reportsDuplicates: Bool = false) {
-        self.services = services
+    public init(reportsDuplicates: Bool = false) {
         self.reportsDuplicates = reportsDuplicates
     }
 }
@@ -101,11 +98,19 @@ public struct DiscoveryFilter: Hashable, Sendable {
 ///
 /// Here too, every operation has its own deadline and ends when its task is cancelled.
 public protocol ClientBackend: CentralBackend {
-    /// Starts a scan as ``CentralBackend/startDiscovery(on:services:)`` does, or changes the filter of a running one.
+    /// Starts a scan as ``CentralBackend/startDiscovery(on:)`` does, or changes the filter of a running one.
     func startDiscovery(on adapter: BluetoothAddress, filter: DiscoveryFilter) async throws(BluetoothError)
 
     /// The current state of a peripheral, also before its event was published; `nil` if it is unknown.
     func status(of peripheral: PeripheralID) async -> PeripheralStatus?
+
+    /// Waits, while the GATT table may be changing, for the characteristic that has the UUIDs of a former one.
+    ///
+    /// Returns `nil` if the platform does not know it before it has the whole table.
+    func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic?
 
     func write(_ octets: [UInt8], to descriptor: RemoteDescriptor) async throws(BluetoothError)
 
@@ -121,4 +126,11 @@ public protocol ClientBackend: CentralBackend {
     ///
     /// - Throws: `notSupported` if the platform does not know, like BlueZ unless a scan receives the peripheral.
     func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int
+}
+
+extension ClientBackend {
+    public func successor(
+        of characteristic: RemoteCharacteristic,
+        timeout: Duration
+    ) async throws(BluetoothError) -> RemoteCharacteristic? { nil }
 }

@@ -2,7 +2,7 @@
 ///
 /// The description hides the digits, so that they never reach a log by accident.
 public struct Passkey: Hashable, Sendable {
-    /// 0 to 999999.
+    /// The number, 0 to 999999.
     public let value: UInt32
 
     /// Parses exactly six digits; returns `nil` for any other text.
@@ -68,7 +68,7 @@ extension PairingMethod {
     public func answer(to question: PairingRequest) -> PairingResponse {
         switch (question, self) {
         case (.service, _): .rejected("this host has no services for peripherals")
-        case (.display, _): .rejected("nobody would read here what has to be typed into it")
+        case (.display, _): .rejected("nobody here can read the digits that must be typed into it")
         case (.passkey, .passkey(let passkey)), (.pinCode, .passkey(let passkey)): .passkey(passkey)
         case (.passkey, _), (.pinCode, _): .rejected("it asks for a passkey, and none is configured for it")
         case (.authorization, .passkey), (.confirmation, .passkey): .rejected("it does not ask for its passkey")

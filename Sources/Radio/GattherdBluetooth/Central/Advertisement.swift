@@ -37,7 +37,7 @@ public struct ScanFilter: Hashable, Sendable {
     public var services: [BluetoothUUID] = []
     public var name: String?
     public var namePrefix: String?
-    /// In dBm.
+    /// The minimum signal strength in dBm.
     public var minimumRSSI: Int?
     public var addresses: Set<BluetoothAddress>?
 
@@ -61,7 +61,7 @@ public struct ScanFilter: Hashable, Sendable {
 ///
 /// Untrusted text and bytes from the air: Core Specification Supplement, Part A, "Data Types".
 public struct AdvertisementData: Hashable, Sendable {
-    /// By company identifier.
+    /// The manufacturer specific data, by company identifier.
     public var manufacturerData: [UInt16: [UInt8]] = [:]
     public var serviceData: [BluetoothUUID: [UInt8]] = [:]
     /// The transmit power in dBm.

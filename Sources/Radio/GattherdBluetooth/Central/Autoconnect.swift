@@ -10,7 +10,7 @@ public struct Autoconnect: Sendable {
         public let peripheral: Peripheral
         /// The reason of the loss, then of the last attempt's failure.
         public let reason: DisconnectReason
-        /// The error of the loss, then of the last attempt; `nil` after a request of this program.
+        /// The error of the loss, or of the last attempt; `nil` after a request of this program.
         public let error: BluetoothError?
         /// The number of the attempt; 1 for the first.
         public let number: Int
@@ -49,7 +49,7 @@ public struct Autoconnect: Sendable {
 public struct Reconnection: Hashable, Sendable {
     /// The number of the attempt; 1 for the first since a stable link.
     public let attempt: Int
-    /// The time of the attempt; without a powered adapter the attempt waits for one.
+    /// The time of the attempt, which also waits until the peripheral's adapter is on.
     public let due: ContinuousClock.Instant
     /// The error of the loss or of the last attempt; `nil` before the first attempt of a kept peripheral.
     public let error: BluetoothError?

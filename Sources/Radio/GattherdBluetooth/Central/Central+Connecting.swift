@@ -18,7 +18,7 @@ extension Central {
     ///     policy, and others have ``Configuration/autoconnect``. A peripheral that was kept or reconnecting continues
     ///     after a failure if the policy allows it.
     /// - Throws: The reason of the failure, or the error of a connection task; the peripheral is disconnected then. A
-    ///   connection task that still runs at the deadline is cancelled, and waited for.
+    ///   connection task that still runs at the deadline is cancelled, and waited for, and so is the end of the link.
     public func connect(
         _ peripheral: Peripheral,
         timeout: Duration? = nil,
@@ -32,9 +32,9 @@ extension Central {
         do throws(BluetoothError) {
             try await connect(link, timeout ?? configuration.connectTimeout, isAutomatic: false)
             // The link may have been lost again.
-            keepOn(link, keeper)
+            continueReconnecting(link, keeper)
         } catch {
-            keepOn(link, keeper)
+            continueReconnecting(link, keeper)
             throw error
         }
     }

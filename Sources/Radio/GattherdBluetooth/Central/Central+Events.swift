@@ -35,11 +35,13 @@ extension Central {
     /// Changes the registry, then updates its observers in the order of the changes.
     func update(_ change: (inout CentralRegistry) -> Void) {
         telling.withLock { _ in
-            let (state, request) = registry.withLock { registry in
+            let (state, powered, request) = registry.withLock { registry in
                 change(&registry)
-                return (registry.state(configuration.adapter), registry.discoveryRequest(configuration.adapter))
+                let choice = configuration.adapter
+                return (registry.state(choice), registry.poweredAdapters, registry.discoveryRequest(choice))
             }
             stateBoard.set(state)
+            poweredAdapters.set(powered)
             discovery.set(request)
         }
     }
@@ -79,17 +81,27 @@ extension Central {
 
     private func adapterChanged(_ status: AdapterStatus) {
         update { $0.platform.update(status) }
+        // Peripherals are announced before their adapters: scans that began earlier have missed them.
+        let missed = registry.withLock { registry -> [(Mailbox<Sighting>, Sighting)] in
+            let adapter = registry.platform.adapter(configuration.adapter)?.address
+            return registry.peripherals.sightings(by: adapter).flatMap { sighting in
+                registry.scanners.admit(sighting, isNew: false).map { ($0, sighting) }
+            }
+        }
+        for (mailbox, sighting) in missed { mailbox.push(sighting) }
     }
 
     // MARK: - Peripherals
 
     private func peripheralChanged(_ status: PeripheralStatus) {
-        let sighting = Sighting(status: status, time: .now)
-        let (link, before, listeners) = registry.withLock { registry in
-            let (before, isSighting) = registry.peripherals.update(sighting)
+        let now = Sighting(status: status, time: .now)
+        let (link, before, sighting, listeners) = registry.withLock { registry in
+            let (before, isNew) = registry.peripherals.update(now)
+            let sighting = Sighting(status: status, time: registry.peripherals.lastSeen(status.id) ?? now.time)
             let isOurs = registry.platform.adapter(configuration.adapter)?.address == status.id.adapter
-            let listeners = isSighting && isOurs ? registry.scanners.admit(sighting) : []
-            return (registry.links[status.id], before, listeners)
+            let isOffered = isOurs && (isNew || status.hasNewNameOrServices(since: before))
+            let listeners = isOffered ? registry.scanners.admit(sighting, isNew: isNew) : []
+            return (registry.links[status.id], before, sighting, listeners)
         }
         for mailbox in listeners { mailbox.push(sighting) }
         if before?.name != status.name { link?.names.send(status.name) }

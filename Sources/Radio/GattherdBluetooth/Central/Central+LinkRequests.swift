@@ -47,12 +47,32 @@ extension Central {
 
     private func connectNow(_ link: Link, _ deadline: ConnectDeadline) async throws(BluetoothError) {
         do throws(BluetoothError) {
+            guard !deadline.includesTurns else { return try await connectPunctually(link, deadline) }
             try await backend.connect(link.id, timeout: deadline.remaining())
         } catch  where error.kind == .timedOut && error.original == nil {
             throw Self.late(link, deadline)
         } catch {
             throw error.unlessCancelled(.connectionFailed)
         }
+    }
+
+    /// The additional time of the platform's own deadline, so that ours passes first.
+    private static let platformMargin = Duration.seconds(5)
+
+    /// Requests the link for a caller, who does not wait until the platform has cancelled a late attempt.
+    private func connectPunctually(_ link: Link, _ deadline: ConnectDeadline) async throws(BluetoothError) {
+        let isMade = Locked(false)
+        do throws(BluetoothError) {
+            _ = try await withDeadline(deadline.end, Self.late(link, deadline)) { () throws(BluetoothError) in
+                try await self.backend.connect(link.id, timeout: deadline.remaining() + Self.platformMargin)
+                isMade.withLock { $0 = true }
+                return true
+            }
+        } catch {
+            guard isMade.withLock({ $0 }) else { throw error }
+        }
+        // A link that was made at the last moment is ours: the next steps end it.
+        guard isMade.withLock({ $0 }) else { throw BluetoothError(.cancelled, "cancelled") }
     }
 
     private func turnRequest(_ link: Link, _ deadline: ConnectDeadline, isHeard: Bool) -> ConnectTurns.Request {

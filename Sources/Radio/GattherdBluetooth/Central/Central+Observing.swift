@@ -8,7 +8,7 @@ extension Central {
     /// consumers miss the oldest.
     public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
         publishing.withLock { _ in
-            let present = usedLinks.map { $0.presentState(self) }
+            let present = usedLinks.map { $0.currentState(self) }
             return connectionChanges.listen(.bufferingNewest(1024), after: present)
         }
     }
@@ -42,7 +42,7 @@ extension Peripheral {
     public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
         central.publishing.withLock { _ in
             let link = central.withLink(id) { $0 }
-            let present = link.presentState(central)
+            let present = link.currentState(central)
             return central.connectionChanges.listen(.bufferingNewest(256), after: [present]) { [id] in
                 $0.peripheral.id == id
             }

@@ -58,7 +58,7 @@ extension Central {
     ///   - link: The link.
     ///   - keeper: The number of the task that continues, unless the link is ready, the policy has refused, or another
     ///     call has taken over.
-    func keepOn(_ link: Link, _ keeper: UInt64) {
+    func continueReconnecting(_ link: Link, _ keeper: UInt64) {
         guard link.state.withLock({ $0.reconnecter == keeper }) else { return }
         inBackground { await self.reconnect(link, keeper) }
     }
@@ -95,7 +95,9 @@ extension Central {
             )
             return delay
         }
-        guard let delay, (try? await Task.sleep(for: delay)) != nil, await isPoweredOn() else { return false }
+        guard let delay, (try? await Task.sleep(for: delay)) != nil, await isPoweredOn(link.id.adapter) else {
+            return false
+        }
         link.state.withLock { if $0.reconnecter == id { $0.reconnection = nil } }
         do throws(BluetoothError) {
             try await connect(link, configuration.connectTimeout, isAutomatic: true)
@@ -106,9 +108,9 @@ extension Central {
         }
     }
 
-    /// Waits for an adapter that is on, however long that takes; false when the task is cancelled.
-    private func isPoweredOn() async -> Bool {
-        for await state in states where state == .poweredOn { return true }
+    /// Waits until an adapter is on, however long that takes; false when the task is cancelled.
+    private func isPoweredOn(_ adapter: BluetoothAddress) async -> Bool {
+        for await powered in poweredAdapters.watch() where powered.contains(adapter) { return true }
         return false
     }
 }

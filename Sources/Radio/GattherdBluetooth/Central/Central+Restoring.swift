@@ -25,7 +25,7 @@ extension Central {
             )
         }
         return CentralSnapshot(
-            peripherals: links.map { CentralSnapshot.Entry($1, of: self) },
+            peripherals: links.map { CentralSnapshot.Entry($1) },
             scans: scanners.filter { !$0.isInternal }.map { scanner in
                 CentralSnapshot.ScanEntry(filter: scanner.filter, allowsDuplicates: scanner.allowsDuplicates)
             }
@@ -35,8 +35,9 @@ extension Central {
     /// Continues another run: its links, subscriptions and scans.
     ///
     /// A link that the platform still holds is adopted. If a link is gone, the policy is asked about a first attempt
-    /// with the reason ``DisconnectReason/unknown``. The central then connects the peripheral as soon as it can, as
-    /// ``keepConnected(_:autoconnect:)`` does. Peripherals that the other run was reconnecting are treated the same.
+    /// with the reason ``DisconnectReason/unknown``, if it could not be adopted, with the reason and the error of that.
+    /// The central then connects the peripheral as soon as it can, as ``keepConnected(_:autoconnect:)`` does.
+    /// Peripherals that the other run was reconnecting are treated the same.
     ///
     /// Connection tasks run as after any connect. Subscriptions are restored on each link until
     /// ``disconnect(_:timeout:)`` or ``Peripheral/setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``. The values
@@ -46,7 +47,7 @@ extension Central {
     /// - Parameters:
     ///   - snapshot: The links, subscriptions and scans of the other run.
     ///   - autoconnect: The policy for links that are gone or lost later; ``Configuration/autoconnect`` when `nil`.
-    /// - Returns: The fate of each peripheral, and the scans.
+    /// - Returns: The outcome of each peripheral, and the scans.
     /// - Throws: As ``waitUntilReady(timeout:)``. With `cancelled`, peripherals that were restored before stay so.
     public func restore(
         from snapshot: CentralSnapshot,
@@ -55,13 +56,13 @@ extension Central {
         try await waitUntilReady()
         let policy = autoconnect ?? configuration.autoconnect
         let entries = snapshot.peripherals.filter { $0.wasConnected || $0.wasReconnecting }
-        let fates = await withTaskGroup(of: (Peripheral, Fate).self) { group in
+        let outcomes = await withTaskGroup(of: (Peripheral, Outcome).self) { group in
             for entry in entries { group.addTask { await self.restore(entry, policy) } }
             return await group.reduce(into: []) { $0.append($1) }
         }
         guard !Task.isCancelled else { throw BluetoothError(.cancelled, "cancelled").during(.connect) }
-        func all(_ fate: Fate) -> [Peripheral] {
-            fates.filter { $0.1 == fate }.map(\.0).sorted { $0.address < $1.address }
+        func all(_ outcome: Outcome) -> [Peripheral] {
+            outcomes.filter { $0.1 == outcome }.map(\.0).sorted { $0.address < $1.address }
         }
         return Restoration(
             adopted: all(.adopted),
@@ -71,18 +72,16 @@ extension Central {
         )
     }
 
-    private enum Fate {
+    private enum Outcome {
         case adopted
         case reconnecting
         case lost
     }
 
-    private func restore(_ entry: CentralSnapshot.Entry, _ policy: Autoconnect) async -> (Peripheral, Fate) {
+    private func restore(_ entry: CentralSnapshot.Entry, _ policy: Autoconnect) async -> (Peripheral, Outcome) {
         let peripheral = Peripheral(entry.id, of: self)
         keepNotifying(entry.notifying, of: entry.id)
-        if await isAdopted(peripheral, policy) { return (peripheral, .adopted) }
-        let reason = DisconnectReason.unknown
-        let error = reason.error(of: peripheral.address)
+        guard let (reason, error) = await adopt(peripheral, policy) else { return (peripheral, .adopted) }
         guard !Task.isCancelled,
             policy.decide(.init(peripheral: peripheral, reason: reason, error: error, number: 1))
         else {
@@ -93,22 +92,47 @@ extension Central {
         return (peripheral, .reconnecting)
     }
 
-    /// Adopts the platform's link, if there is one.
-    private func isAdopted(_ peripheral: Peripheral, _ policy: Autoconnect) async -> Bool {
-        guard await backend.status(of: peripheral.id)?.isConnected == true else { return false }
-        return (try? await connect(peripheral, autoconnect: policy)) != nil
+    /// Adopts the platform's link; returns `nil` if it is ready, else the reason and the error for the policy.
+    private func adopt(
+        _ peripheral: Peripheral,
+        _ policy: Autoconnect
+    ) async -> (reason: DisconnectReason, error: BluetoothError?)? {
+        let unknown = DisconnectReason.unknown
+        guard await backend.status(of: peripheral.id)?.isConnected == true else {
+            return (unknown, unknown.error(of: peripheral.address))
+        }
+        do {
+            try await connect(peripheral, autoconnect: policy)
+            return nil
+        } catch {
+            return (peripheral.connectionState.reason ?? unknown, error as? BluetoothError)
+        }
     }
 }
 
 extension CentralSnapshot.Entry {
-    fileprivate init(_ link: Link, of central: Central) {
-        let active = Peripheral(link.id, of: central).notifyingCharacteristics
-        let lasting = link.lasting.characteristics.filter { id in
-            !active.contains { $0.uuid == id.uuid && (id.service == nil || $0.service == id.service) }
+    fileprivate init(_ link: Link) {
+        let (table, active) = link.state.withLock { state in
+            (
+                state.table?.flatMap(\.remote.characteristics),
+                state.subscriptions.values.map(\.characteristic).sorted { $0.handle < $1.handle }
+            )
         }
+        let lasting = link.lasting.characteristics.filter { id in !active.contains(where: id.matches) }
         id = link.id
         wasConnected = link.connection.isConnected
         wasReconnecting = link.state.withLock { $0.reconnecter != nil }
-        notifying = (active + Set(lasting)).sorted { $0.description < $1.description }
+        let stored = (active.map(CharacteristicID.init) + lasting).map { $0.stored(among: table ?? active) }
+        notifying = Set(stored).sorted { ($0.description, $0.handle ?? "") < ($1.description, $1.handle ?? "") }
+    }
+}
+
+extension CharacteristicID {
+    /// The identifier without the platform's identity, if the UUIDs find the same one of `characteristics`: these stay
+    /// valid when the table changes.
+    fileprivate func stored(among characteristics: [RemoteCharacteristic]) -> CharacteristicID {
+        guard handle != nil, let service else { return self }
+        let plain = CharacteristicID(uuid, in: service)
+        return characteristics.first(where: plain.matches)?.handle == handle ? plain : self
     }
 }

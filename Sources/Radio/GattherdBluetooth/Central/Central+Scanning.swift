@@ -86,7 +86,7 @@ extension Central {
         for await request in discovery.watch() where request != active {
             if let active, request?.adapter != active.adapter { await stopDiscovery(active) }
             active = await startDiscovery(request)
-            // A scan that failed to start may run anyway.
+            // A scan whose start failed may run nevertheless.
             if active == nil, let request { await stopDiscovery(request) }
         }
     }

@@ -46,13 +46,14 @@ public final class Central: Sendable {
     public let configuration: Configuration
     let log: Log
     let registry = Locked(CentralRegistry())
-    /// Held while observers are updated from the registry, which is not locked meanwhile.
+    /// The lock that is held while observers are updated from the registry, which is not locked meanwhile.
     let telling = Locked(())
     let life = LatestValue(CentralLifecycle.new)
     let stateBoard = LatestValue(CentralState.unknown)
+    let poweredAdapters = LatestValue<Set<BluetoothAddress>>([])
     let discovery = LatestValue<DiscoveryRequest?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
-    /// Locked while a connection changes and the change is published, so that streams start with the state before it.
+    /// The lock that is held while a change is made and published, so that streams start with the state before it.
     let publishing = Locked(())
     let turns: ConnectTurns
     private let jobs: AsyncStream<@Sendable () async -> Void>
@@ -145,6 +146,7 @@ public final class Central: Sendable {
         update { _ in }
         await endLinks()
         endSequences()
+        releaseClosures()
         await backend.close()
         addJob.finish()
     }
@@ -179,6 +181,19 @@ extension Central {
     /// True since ``close()`` was called.
     var isClosed: Bool { registry.withLock { $0.isClosed } }
 
+    /// Releases connection tasks and policies, whose objects may own this central.
+    fileprivate func releaseClosures() {
+        let (tasks, links) = registry.withLock { ($0.removeConnectionTasks(), Array($0.links.values)) }
+        let policies = links.map { link in
+            link.state.withLock { state in
+                defer { state.autoconnect = .never }
+                return state.autoconnect
+            }
+        }
+        // Not before the locks are free.
+        withExtendedLifetime((tasks, policies)) {}
+    }
+
     /// Finishes all sequences, also of later consumers.
     func endSequences() {
         let (scanners, links) = registry.withLock { ($0.scanners.removeAll(), Array($0.links.values)) }
@@ -186,5 +201,6 @@ extension Central {
         for link in links { link.close() }
         connectionChanges.finish()
         stateBoard.finish()
+        poweredAdapters.finish()
     }
 }

@@ -23,6 +23,11 @@ struct CentralRegistry: Sendable {
         isClosed ? .unknown : platform.state(choice)
     }
 
+    /// The addresses of the adapters that are on.
+    var poweredAdapters: Set<BluetoothAddress> {
+        isClosed ? [] : Set(platform.sortedAdapters.filter(\.isPowered).map(\.address))
+    }
+
     /// The scan that all scanners together require.
     func discoveryRequest(_ choice: Central.AdapterChoice) -> DiscoveryRequest? {
         guard let filter = scanners.discoveryFilter, let adapter = platform.adapter(choice), adapter.isPowered else {
@@ -33,7 +38,7 @@ struct CentralRegistry: Sendable {
 
     // MARK: - Links and connection tasks
 
-    /// The number of links from which on unused ones of unknown peripherals are removed.
+    /// The number of links above which unused ones of unknown peripherals are removed.
     private static let manyLinks = 1024
 
     /// Adds a link that does not exist yet; returns the links that were removed for it.
@@ -58,8 +63,14 @@ struct CentralRegistry: Sendable {
         _ body: @escaping @Sendable (Peripheral) async throws -> Void
     ) -> ConnectionTaskID {
         let id = makeID()
-        connectionTasks.append(ConnectionTask(id: id, peripheral: peripheral, body: body))
+        if !isClosed { connectionTasks.append(ConnectionTask(id: id, peripheral: peripheral, body: body)) }
         return ConnectionTaskID(value: id)
+    }
+
+    /// Removes and returns all tasks, whose objects should be released without a lock.
+    mutating func removeConnectionTasks() -> [ConnectionTask] {
+        defer { connectionTasks = [] }
+        return connectionTasks
     }
 
     /// Removes a task; returns the former tasks, whose objects should be released without a lock.
@@ -124,7 +135,7 @@ struct PlatformState: Sendable {
         }
     }
 
-    /// `hci2` before `hci10`.
+    /// The adapters in the order of their numbers: `hci2` before `hci10`.
     var sortedAdapters: [AdapterStatus] {
         adapters.values.sorted { ($0.name.utf8.count, $0.name) < ($1.name.utf8.count, $1.name) }
     }

@@ -7,6 +7,8 @@ public struct CentralSnapshot: Hashable, Sendable {
         /// True if the central was connecting the peripheral by itself: kept, or lost and reconnecting.
         public var wasReconnecting: Bool
         /// The characteristics that were subscribed.
+        ///
+        /// UUIDs identify the first characteristic of their service, any other one also needs the platform's identity.
         public var notifying: [CharacteristicID]
 
         public init(
@@ -132,15 +134,18 @@ extension KeyedDecodingContainer {
     }
 }
 
-/// The text is `2a37`, or `180d/2a37` for the characteristic of that service.
+/// The text is `2a37`, or `180d/2a37` for the characteristic of that service; `#` and the platform's identity follow
+/// for a discovered characteristic.
 extension CharacteristicID: Codable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
-        let uuids = text.split(separator: "/").map { BluetoothUUID($0) }
+        let parts = text.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        let handle = parts.count > 1 ? parts.last.map { String($0) } : nil
+        let uuids = (parts.first ?? "").split(separator: "/").map { BluetoothUUID($0) }
         switch (uuids.count, uuids.first ?? nil, uuids.last ?? nil) {
-        case (1, let uuid?, _): self.init(uuid)
-        case (2, let service?, let uuid?): self.init(uuid, in: service)
+        case (1, let uuid?, _) where handle == nil: self.init(uuid)
+        case (2, let service?, let uuid?): self.init(uuid, in: service, handle: handle)
         default:
             throw DecodingError.dataCorruptedError(in: container, debugDescription: "'\(text)' is not a characteristic")
         }
@@ -148,6 +153,7 @@ extension CharacteristicID: Codable {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(service.map { "\($0)/\(uuid)" } ?? "\(uuid)")
+        let name = service.map { "\($0)/\(uuid)" } ?? "\(uuid)"
+        try container.encode(handle.map { "\(name)#\($0)" } ?? name)
     }
 }

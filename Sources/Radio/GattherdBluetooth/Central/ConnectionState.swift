@@ -2,7 +2,7 @@
 ///
 /// Two disconnected states are equal if they have the same reason; the errors are not compared.
 public enum ConnectionState: Sendable {
-    /// There is no link of this central, for this reason; `nil` if there never was one.
+    /// This central has no link, for this reason; `nil` if it never had one.
     ///
     /// The error is that of the failed attempt or of the lost link; `nil` after a request of this program.
     case disconnected(DisconnectReason?, error: BluetoothError? = nil)

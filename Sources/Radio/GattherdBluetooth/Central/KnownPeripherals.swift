@@ -53,6 +53,14 @@ extension PeripheralStatus {
         guard let before, rssi != nil else { return rssi != nil }
         return heard != before.heard || before.rssi == nil
     }
+
+    /// True if the name or the services of a peripheral that a scan receives have changed.
+    ///
+    /// BlueZ reports those of a scan response alone if nothing else has changed.
+    func hasNewNameOrServices(since before: PeripheralStatus?) -> Bool {
+        guard let before, rssi != nil else { return false }
+        return name != before.name || services != before.services
+    }
 }
 
 /// The consumers of the adapter's scan.
@@ -83,10 +91,10 @@ struct ScannerTable: Sendable {
         scanners.removeValue(forKey: id)
     }
 
-    /// Returns the mailboxes of the scanners that admit a sighting.
-    mutating func admit(_ sighting: Sighting) -> [Mailbox<Sighting>] {
+    /// Returns the mailboxes of the scanners that admit a sighting, which may be no new advertisement.
+    mutating func admit(_ sighting: Sighting, isNew: Bool) -> [Mailbox<Sighting>] {
         scanners.keys.compactMap { id in
-            scanners[id]?.admits(sighting) == true ? scanners[id]?.mailbox : nil
+            scanners[id]?.admits(sighting, isNew: isNew) == true ? scanners[id]?.mailbox : nil
         }
     }
 

@@ -12,6 +12,10 @@ final class Link: Sendable {
         var readySince: ContinuousClock.Instant?
         /// The GATT table, once it was requested.
         var table: [Service]?
+        /// True if a subscription has ended since the table was read: the platform may be changing the table.
+        var isTableOutdated = false
+        /// The GATT table before the last change, whose UUIDs the next one has as a rule.
+        var formerTable: [Service]?
         var subscriptions: [String: SharedSubscription] = [:]
         /// The number of write commands that wait for room.
         var waitingCommands = 0
@@ -138,7 +142,7 @@ final class Link: Sendable {
     }
 
     /// The current state, as the beginning of a stream.
-    func presentState(_ central: Central) -> ConnectionStateChange {
+    func currentState(_ central: Central) -> ConnectionStateChange {
         let state = state.withLock { $0 }
         return ConnectionStateChange(
             peripheral: Peripheral(id, of: central),
@@ -175,7 +179,7 @@ final class Link: Sendable {
     /// Ends operations and subscriptions of a link that has ended or will end.
     func endUse(_ end: SubscriptionEnd) {
         let subscriptions = state.withLock { state in
-            state.table = nil
+            (state.table, state.formerTable, state.isTableOutdated) = (nil, nil, false)
             defer { state.subscriptions = [:] }
             return Array(state.subscriptions.values)
         }
@@ -213,8 +217,17 @@ final class Link: Sendable {
         )
     }
 
+    /// The only characteristic of an outdated table that `id` matches; `nil` if the table is current.
+    func formerCharacteristic(_ id: CharacteristicID) -> RemoteCharacteristic? {
+        let table = state.withLock { $0.isTableOutdated ? $0.table ?? $0.formerTable : nil } ?? []
+        let matches = table.flatMap(\.remote.characteristics).filter(id.matches)
+        return matches.count == 1 ? matches.first : nil
+    }
+
     func servicesChanged(_ peripheral: Peripheral) {
-        state.withLock { $0.table = nil }
+        state.withLock { state in
+            (state.formerTable, state.table, state.isTableOutdated) = (state.table ?? state.formerTable, nil, false)
+        }
         lasting.reset()
         serviceChanges.send(peripheral)
     }
@@ -222,6 +235,7 @@ final class Link: Sendable {
     func subscriptionEnded(_ token: SubscriptionToken) {
         let subscription = state.withLock { state -> SharedSubscription? in
             guard let entry = state.subscriptions.first(where: { $0.value.token == token }) else { return nil }
+            state.isTableOutdated = true
             return state.subscriptions.removeValue(forKey: entry.key)
         }
         subscription?.finish(.ended(BluetoothError(.unknownAttribute, "\(id.address) ended the subscription")))

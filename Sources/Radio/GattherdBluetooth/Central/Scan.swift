@@ -1,4 +1,6 @@
-/// The advertisements of a scan; each loop is its own scan, and all share the adapter's.
+/// The advertisements of a scan.
+///
+/// Each loop is a scan of its own, and all share the adapter's scan.
 ///
 /// The scan starts with the loop and ends when the loop is left or its task is cancelled. It resumes by itself after a
 /// loss of bluetoothd or the adapter. The scan buffers 1024 advertisements; slow consumers miss the oldest, which
@@ -47,6 +49,12 @@ public struct Scan: AsyncSequence, Sendable {
 
         public mutating func next(isolation: isolated (any Actor)?) async throws -> Advertisement? {
             try await nextAdvertisement()
+        }
+
+        /// Ends the scan after its buffered advertisements.
+        func stop() {
+            mailbox.finish()
+            lease.end()
         }
 
         func nextAdvertisement() async throws(BluetoothError) -> Advertisement? {
@@ -101,9 +109,11 @@ struct Scanner: Sendable {
     }
 
     /// Returns true if the scanner admits `sighting`, and records it as seen.
-    mutating func admits(_ sighting: Sighting) -> Bool {
+    ///
+    /// One that is no new advertisement is admitted only as the peripheral's first.
+    mutating func admits(_ sighting: Sighting, isNew: Bool = true) -> Bool {
         let status = sighting.status
-        return filter.admits(status) && (seen.insert(status.id).inserted || allowsDuplicates)
+        return filter.admits(status) && (seen.insert(status.id).inserted || allowsDuplicates && isNew)
     }
 
     /// Removes a peripheral, so that its next advertisement is new.

@@ -71,7 +71,7 @@ public struct BluetoothError: Error, Hashable, Sendable {
 
     /// An error in the platform's words.
     public struct Original: Hashable, Sendable {
-        /// For example `org.bluez.Error.Failed`.
+        /// The name of the error, for example `org.bluez.Error.Failed`.
         public let name: String
         public let message: String
 

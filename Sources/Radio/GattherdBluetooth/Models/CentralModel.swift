@@ -12,20 +12,24 @@ public import Observation
     public private(set) var isScanning = false
     /// The reason why the last scan ended; `nil` if it was stopped.
     public private(set) var scanError: BluetoothError?
-    private var models: [PeripheralID: PeripheralModel] = [:]
+    // A view that asks for a model does not depend on the models of other peripherals.
+    @ObservationIgnored private var models = PeripheralModels()
+    /// The place of each peripheral in ``discoveries``.
+    @ObservationIgnored private var places: [PeripheralID: Int] = [:]
+    @ObservationIgnored private var currentScan: Scan.Iterator?
+    /// The number of scans so far, of which only the last one is recorded.
+    @ObservationIgnored private var scanCount = 0
 
     public init(_ central: Central) {
         self.central = central
         state = central.state
     }
 
-    /// Returns the model of a peripheral; always the same object.
-    public func model(of peripheral: Peripheral) -> PeripheralModel {
-        if let model = models[peripheral.id] { return model }
-        let model = PeripheralModel(peripheral)
-        models[peripheral.id] = model
-        return model
-    }
+    /// Returns the model of a peripheral; always the same object while it is held.
+    ///
+    /// The central's model holds those of peripherals that are connected or reconnecting, and of the 1000 peripherals
+    /// that were asked for last. Hold any other one that must not lose its ``PeripheralModel/values``.
+    public func model(of peripheral: Peripheral) -> PeripheralModel { models.model(of: peripheral) }
 
     /// Follows the central, and the peripherals that have a model, until the task is cancelled.
     public func follow() async {
@@ -44,25 +48,36 @@ public import Observation
         for await change in changes { model(of: change.peripheral).apply(change) }
     }
 
-    /// Scans until the task is cancelled, or the time is up.
+    /// Scans until the task is cancelled, the time is up, or another scan of this model begins.
     public func scan(_ filter: ScanFilter = ScanFilter(), timeout: Duration? = nil) async {
-        (discoveries, isScanning, scanError) = ([], true, nil)
-        defer { isScanning = false }
-        var places: [PeripheralID: Int] = [:]
+        scanCount += 1
+        let number = scanCount
+        currentScan?.stop()
+        let scan = central.scan(filter, allowDuplicates: true, timeout: timeout).makeAsyncIterator()
+        (discoveries, places, isScanning, scanError, currentScan) = ([], [:], true, nil, scan)
+        let error = await record(scan, as: number)
+        guard number == scanCount else { return }
+        (isScanning, scanError, currentScan) = (false, error, nil)
+    }
+
+    /// Records the advertisements of a scan until it ends; returns the reason, or `nil` if it was stopped.
+    private func record(_ scan: Scan.Iterator, as number: Int) async -> BluetoothError? {
         do throws(BluetoothError) {
-            let scan = central.scan(filter, allowDuplicates: true, timeout: timeout).makeAsyncIterator()
-            while let advertisement = try await scan.nextAdvertisement() { record(advertisement, &places) }
+            while let advertisement = try await scan.nextAdvertisement(), number == scanCount {
+                record(advertisement)
+            }
+            return nil
         } catch {
-            scanError = error.kind == .timedOut ? nil : error
+            return error.kind == .timedOut ? nil : error
         }
     }
 
-    private func record(_ advertisement: Advertisement, _ places: inout [PeripheralID: Int]) {
+    private func record(_ advertisement: Advertisement) {
         let id = advertisement.peripheral.id
         if let place = places[id] {
             discoveries[place] = advertisement
         } else {
-            if discoveries.count >= Self.maximumDiscoveries { removeOldest(&places) }
+            if discoveries.count >= Self.maximumDiscoveries { removeOldest() }
             places[id] = discoveries.count
             discoveries.append(advertisement)
         }
@@ -73,7 +88,7 @@ public import Observation
     private static let maximumDiscoveries = 1000
 
     /// Removes the peripheral that has been silent for the longest time.
-    private func removeOldest(_ places: inout [PeripheralID: Int]) {
+    private func removeOldest() {
         guard let oldest = discoveries.indices.min(by: { discoveries[$0].time < discoveries[$1].time }) else { return }
         discoveries.remove(at: oldest)
         places = [:]

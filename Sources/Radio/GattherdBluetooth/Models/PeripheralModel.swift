@@ -41,6 +41,11 @@ public import Observation
         services = try await peripheral.discoverServices()
     }
 
+    /// True while the peripheral has a link, or the central tries to make one.
+    var isInUse: Bool {
+        if case .disconnected = peripheral.connectionState { peripheral.isReconnecting } else { true }
+    }
+
     func update() {
         connectionState = peripheral.connectionState
         connectionError = peripheral.connectionError

@@ -13,19 +13,21 @@ final class LastingListener: SubscriptionListener {
         case detached
         case joining
         case subscribed
-        /// The subscription was refused, or failed five times, on this link and table.
+        /// The subscription was refused, or failed five times in a row, on this link and table.
         case refused
     }
 
     private struct State {
         var phase = Phase.detached
-        /// The number of subscriptions on this link and table.
+        /// The number of subscriptions on this link and table since one that lasted.
         var joins = 0
+        /// The time of the confirmation of the current subscription.
+        var start: ContinuousClock.Instant?
         /// True between the loss of a subscription's link and the event with its reason.
         var hasLostLink = false
     }
 
-    /// The maximum number of subscriptions on one link and table, of a peripheral that keeps ending them.
+    /// The maximum number of subscriptions in a row on one link and table, of a peripheral that keeps ending them.
     private static let maximumJoins = 5
     /// Half the pause before the second attempt; the pauses double.
     private static let firstPause = Duration.milliseconds(50)
@@ -39,9 +41,12 @@ final class LastingListener: SubscriptionListener {
     let characteristic: CharacteristicID
     let mailbox: Mailbox<Event>
     private let state = Locked(State())
+    /// The age at which a subscription has lasted: its end is the first again.
+    private let stableAfter: Duration
 
-    init(_ characteristic: CharacteristicID, _ policy: BufferingPolicy) {
+    init(_ characteristic: CharacteristicID, _ policy: BufferingPolicy, stableAfter: Duration = .seconds(10)) {
         self.characteristic = characteristic
+        self.stableAfter = stableAfter
         mailbox = Mailbox(policy)
     }
 
@@ -62,7 +67,7 @@ final class LastingListener: SubscriptionListener {
     func confirm() {
         state.withLock { state in
             guard state.phase == .joining else { return }
-            state.phase = .subscribed
+            (state.phase, state.start) = (.subscribed, .now)
             mailbox.push(.subscribed)
         }
     }
@@ -76,6 +81,7 @@ final class LastingListener: SubscriptionListener {
         state.withLock { state in
             defer { state.phase = .detached }
             guard state.phase == .subscribed else { return }
+            if let start = state.start.take(), start.duration(to: .now) >= stableAfter { state.joins = 0 }
             switch end {
             case .requested: mailbox.push(.interrupted(nil))
             case .ended(let error): mailbox.push(.interrupted(error))

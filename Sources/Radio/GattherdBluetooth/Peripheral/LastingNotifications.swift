@@ -21,8 +21,9 @@ public enum NotificationEvent<Value: Sendable>: Sendable {
 /// The values of one characteristic over all links, and the gaps between them.
 ///
 /// The central subscribes whenever the peripheral is connected, after the connection tasks, and again when the
-/// peripheral ends a subscription, up to five times on one link. The sequence never throws. It ends when it is stopped,
-/// when its task is cancelled, and when the central is closed. The ``BufferingPolicy`` applies to all events.
+/// peripheral ends a subscription. On one link it does so up to five times in a row, counted from the last subscription
+/// that lasted ten seconds. The sequence never throws. It ends when it is stopped, when its task is cancelled, and when
+/// the central is closed. The ``BufferingPolicy`` applies to all events.
 public struct LastingNotifications<Value: Readable>: AsyncSequence, Sendable {
     public typealias Element = NotificationEvent<Value>
     public typealias Failure = Never

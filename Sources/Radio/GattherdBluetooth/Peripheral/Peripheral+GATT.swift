@@ -105,17 +105,24 @@ extension Peripheral {
 
     /// Returns the whole table; runs in its turn.
     func table(of link: Link, within timeout: Duration? = nil) async throws(BluetoothError) -> [Service] {
-        let (table, number) = link.state.withLock { ($0.table, $0.number) }
+        let (table, number) = link.state.withLock { ($0.isTableOutdated ? nil : $0.table, $0.number) }
         if let table { return table }
         let limit = (timeout ?? central.configuration.discoveryTimeout).settable
         let services = try await central.backend.services(of: id, timeout: limit)
         let found = services.map(Service.init)
-        link.state.withLock { if $0.number == number { $0.table = found } }
+        link.state.withLock { if $0.number == number { ($0.table, $0.isTableOutdated) = (found, false) } }
         return found
     }
 
     /// Returns one characteristic of the table; runs in its turn.
+    ///
+    /// While the table changes, a characteristic that is there is used before the whole table is.
     func find(_ id: CharacteristicID, of link: Link) async throws(BluetoothError) -> RemoteCharacteristic {
+        if let former = link.formerCharacteristic(id) {
+            let limit = central.configuration.discoveryTimeout.settable
+            let found = try await central.backend.successor(of: former, timeout: limit)
+            if let found, id.matches(found) { return found }
+        }
         for service in try await table(of: link) {
             if let found = service.remote.characteristics.first(where: id.matches) { return found }
         }

@@ -12,7 +12,7 @@ extension Peripheral {
     ///   - characteristic: The characteristic, for example by its UUID.
     ///   - buffering: The policy for values that are not consumed in time; ``Central/Configuration/buffering`` if
     ///     `nil`.
-    ///   - timeout: For the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - timeout: The limit of the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The values from now on.
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func notifications<Value: Readable>(
@@ -43,8 +43,12 @@ extension Peripheral {
                 try await subscriber.join(remote) { $0.pin(true) }
                 return
             }
-            let kept = link.lasting.removeKept { $0.matches(remote) }
-            let subscription = link.state.withLock { $0.subscriptions[remote.handle] }
+            let (table, subscription) = link.state.withLock { state in
+                (state.isTableOutdated ? nil : state.table, state.subscriptions[remote.handle])
+            }
+            // UUIDs also match further characteristics, but are the first one's.
+            let all = table?.flatMap(\.remote.characteristics) ?? [remote]
+            let kept = link.lasting.removeKept { all.first(where: $0.matches)?.handle == remote.handle }
             subscription?.pin(false)
             for id in kept { _ = subscription?.remove(id) }
             try await subscriber.release(remote.handle)
@@ -81,8 +85,8 @@ extension Peripheral {
     ///   - characteristic: The characteristic that is written.
     ///   - listening: The characteristic that answers; the same one when `nil`.
     ///   - type: The type of the answer.
-    ///   - writeType: With response by default.
-    ///   - timeout: From the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - writeType: The kind of write; with response by default.
+    ///   - timeout: The limit from the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
     ///   - isAnswer: A function that returns true for the answer to this request.
     /// - Returns: The answer.
     /// - Throws: `timedOut` without an answer; as ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.

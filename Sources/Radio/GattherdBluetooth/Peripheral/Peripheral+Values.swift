@@ -7,7 +7,7 @@ extension Peripheral {
     /// - Parameters:
     ///   - type: The type of the value.
     ///   - characteristic: The characteristic, for example by its UUID `0x2A19`.
-    ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - timeout: The limit from the call on; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The value.
     /// - Throws: `notConnected`, `unknownAttribute`, `notSupported`, `authentication`, `timedOut`, `cancelled`, `att`;
     ///   `invalidValue` when the bytes are no `Value`.
@@ -35,8 +35,8 @@ extension Peripheral {
     /// - Parameters:
     ///   - value: The value; no longer than ``maximumWriteValueLength(for:)``.
     ///   - characteristic: The characteristic, for example by its UUID.
-    ///   - type: With response by default.
-    ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - type: The kind of write; with response by default.
+    ///   - timeout: The limit from the call on; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``, and `invalidLength`, `notPermitted`.
     public func write(
         _ value: some Writable,
@@ -76,13 +76,15 @@ extension Peripheral {
         central.link(id)?.state.withLock { $0.number != nil && $0.waitingCommands == 0 } ?? false
     }
 
-    /// The maximum size of a value in bytes: 512 with response; without response, the payload of one packet.
+    /// The maximum size of a value in bytes.
+    ///
+    /// With response 512; without response the payload of one packet, but at most 512.
     ///
     /// - Throws: `notConnected`.
     public func maximumWriteValueLength(for type: WriteType) async throws -> Int {
         switch type {
         case .withResponse: 512
-        case .withoutResponse: try await mtu() - 3
+        case .withoutResponse: min(try await mtu() - 3, 512)
         }
     }
 
@@ -114,7 +116,7 @@ extension Peripheral {
     ///
     /// - Parameters:
     ///   - method: The proof that is required of the peripheral.
-    ///   - timeout: From the call; connecting is part of it.
+    ///   - timeout: The limit from the call on; connecting is part of it.
     /// - Throws: `authentication` if either side refuses; as ``connect(timeout:autoconnect:)``.
     public func pair(
         by method: PairingMethod = .justWorks,

@@ -17,6 +17,10 @@ public struct CharacteristicID: Hashable, Sendable {
         handle = nil
     }
 
+    init(_ uuid: BluetoothUUID, in service: BluetoothUUID, handle: String?) {
+        (self.uuid, self.service, self.handle) = (uuid, service, handle)
+    }
+
     init(_ characteristic: RemoteCharacteristic) {
         uuid = characteristic.uuid
         service = characteristic.service

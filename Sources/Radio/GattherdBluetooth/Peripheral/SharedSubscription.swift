@@ -76,7 +76,7 @@ final class SharedSubscription: NotificationSink {
         state.withLock { $0.listeners.removeValue(forKey: id) != nil }
     }
 
-    /// Returns false if the subscription has ended.
+    /// Sets whether the subscription is kept without listeners; returns false if it has ended.
     @discardableResult
     func pin(_ isPinned: Bool) -> Bool {
         state.withLock { state in

@@ -70,7 +70,7 @@ final class AsyncMutex: Sendable {
         let result = await withTaskGroup(of: Result<Value, BluetoothError>?.self) { group in
             group.addTask { await self.run(body, after: ticket, waiting: timeout) }
             group.addTask { await Self.stop(of: ticket) }
-            if let limit { group.addTask { await self.deadline(limit, operation) } }
+            if let limit { group.addTask { await self.deadline(limit) } }
             var first: Result<Value, BluetoothError>?
             for await result in group where first == nil && result != nil {
                 first = result
@@ -125,10 +125,7 @@ final class AsyncMutex: Sendable {
         return error.map { .failure($0) }
     }
 
-    private func deadline<Value>(
-        _ limit: Duration,
-        _ operation: BluetoothError.Operation
-    ) async -> Result<Value, BluetoothError>? {
+    private func deadline<Value>(_ limit: Duration) async -> Result<Value, BluetoothError>? {
         guard (try? await Task.sleep(for: limit.settable)) != nil else { return nil }
         return .failure(late(limit))
     }

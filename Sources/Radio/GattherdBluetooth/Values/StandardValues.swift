@@ -12,7 +12,7 @@ public protocol StandardValue: Readable {
 public struct BatteryLevel: StandardValue, Hashable {
     public static let characteristic: CharacteristicID = 0x2A19
 
-    /// 0 to 100.
+    /// The level, 0 to 100.
     public let percent: Int
 
     /// Reads the whole value.
@@ -31,7 +31,7 @@ public struct HeartRateMeasurement: StandardValue, Hashable {
     public let beatsPerMinute: Int
     /// True if the sensor touches the skin; `nil` if the sensor does not know.
     public let hasSkinContact: Bool?
-    /// In kilojoules since the last reset, 0 to 65535; `nil` if this value has none.
+    /// The energy in kilojoules since the last reset, 0 to 65535; `nil` if this value has none.
     public let energyExpended: Int?
     /// The times between beats since the last value, oldest first; 1/1024 s each unit.
     public let intervals: [Duration]
@@ -88,7 +88,7 @@ public struct TemperatureMeasurement: StandardValue, Hashable {
 
     /// Reads the whole value; Fahrenheit is converted.
     ///
-    /// - Throws: `PayloadError` if a field is truncated or the time is none.
+    /// - Throws: `PayloadError` if a field is truncated or the time is impossible.
     public init(octets: [UInt8]) throws(PayloadError) {
         var cursor = PayloadCursor(octets.span)
         let flags = try cursor.u8()
@@ -119,7 +119,7 @@ public struct Temperature: StandardValue, Hashable {
 public struct Humidity: StandardValue, Hashable {
     public static let characteristic: CharacteristicID = 0x2A6F
 
-    /// 0 to 100, in steps of 0.01; `nil` if the sensor does not know.
+    /// The humidity, 0 to 100 in steps of 0.01; `nil` if the sensor does not know it.
     public let percent: Double?
 
     /// Reads the whole value.
@@ -135,7 +135,7 @@ public struct Humidity: StandardValue, Hashable {
 public struct Pressure: StandardValue, Hashable {
     public static let characteristic: CharacteristicID = 0x2A6D
 
-    /// In steps of 0.1.
+    /// The pressure in steps of 0.1.
     public let pascals: Double
 
     /// Reads the whole value.
@@ -150,17 +150,17 @@ public struct Pressure: StandardValue, Hashable {
 public struct DateTime: StandardValue, Hashable {
     public static let characteristic: CharacteristicID = 0x2A08
 
-    /// 1582 to 9999; `nil` if unknown.
+    /// The year, 1582 to 9999; `nil` if unknown.
     public let year: Int?
-    /// 1 to 12; `nil` if unknown.
+    /// The month, 1 to 12; `nil` if unknown.
     public let month: Int?
-    /// 1 to 31; `nil` if unknown.
+    /// The day of the month, 1 to 31; `nil` if unknown.
     public let day: Int?
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     public let hours: Int
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     public let minutes: Int
-    /// 0 to 59.
+    /// The second, 0 to 59.
     public let seconds: Int
 
     /// Reads the whole value.

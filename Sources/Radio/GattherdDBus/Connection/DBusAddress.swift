@@ -3,7 +3,7 @@ import Glibc
 
 /// The address of a bus.
 public struct DBusAddress: Hashable, Sendable, CustomStringConvertible {
-    /// In D-Bus's own syntax, for example `unix:path=/run/dbus/system_bus_socket`.
+    /// The address in D-Bus's own syntax, for example `unix:path=/run/dbus/system_bus_socket`.
     public let description: String
 
     private init(_ text: String) {
@@ -13,12 +13,12 @@ public struct DBusAddress: Hashable, Sendable, CustomStringConvertible {
     /// A literal address.
     public static func address(_ text: String) -> DBusAddress { DBusAddress(text) }
 
-    /// `DBUS_SYSTEM_BUS_ADDRESS`, else the usual socket.
+    /// The system bus: `DBUS_SYSTEM_BUS_ADDRESS`, else the usual socket.
     public static var system: DBusAddress {
         environment("DBUS_SYSTEM_BUS_ADDRESS", else: "unix:path=/run/dbus/system_bus_socket")
     }
 
-    /// `DBUS_SESSION_BUS_ADDRESS`, else the socket in this user's run-time folder.
+    /// The session bus: `DBUS_SESSION_BUS_ADDRESS`, else the socket in this user's run-time folder.
     public static var session: DBusAddress {
         environment("DBUS_SESSION_BUS_ADDRESS", else: "unix:path=/run/user/\(getuid())/bus")
     }
@@ -110,9 +110,9 @@ extension DBusAddress {
             _ = finish(.failure(error), isThreadRunning: true)
         }
 
-        /// Sets the outcome; returns false if there is one.
+        /// Sets the outcome; returns false if there is one already.
         ///
-        /// A thread that hangs counts before the waiter goes on.
+        /// A thread that hangs is counted before the waiter continues.
         private func finish(_ outcome: Outcome, isThreadRunning: Bool) -> Bool {
             let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Outcome, Never>?) in
                 guard state.outcome == nil else { return (false, nil) }

@@ -199,7 +199,7 @@ extension DBusConnection {
                     onReply?(outcome)
                     waiter.resume(returning: outcome)
                 }
-                // The handler below may have come before there was anything to abandon.
+                // The cancellation handler below may have run before there was a call to abandon.
                 guard !Task.isCancelled else {
                     onAnswer(.failure(.cancelled))
                     return complete(.failure(.cancelled))
@@ -212,7 +212,7 @@ extension DBusConnection {
         return try result.get()
     }
 
-    /// Calls a method in the order of the calls before and after; on the loop.
+    /// Sends a method call in order with earlier and later calls; on the loop.
     ///
     /// The answer is given to `onReply`, on the loop. It may wait to be read with other messages.
     public nonisolated func ask(
@@ -253,11 +253,6 @@ extension DBusConnection {
         core.value.handlers.export(path, isSubtree: subtree, handler)
     }
 
-    /// Removes an export; on the loop.
-    public nonisolated func unexport(_ path: String) {
-        core.value.handlers.unexport(path)
-    }
-
     /// Sends a signal, to all clients or to one; on the loop.
     ///
     /// - Throws: ``DBusError`` when a name or value is not valid in D-Bus, or the bus is gone.
@@ -271,7 +266,7 @@ extension DBusConnection {
         try core.value.send(try OutgoingMessage.signal(path, interface, member, to: destination, arguments))
     }
 
-    /// Calls a method and wants no answer; on the loop.
+    /// Sends a method call that wants no reply; on the loop's thread only.
     ///
     /// - Throws: ``DBusError`` when a name or value is not valid in D-Bus, or the bus is gone.
     public nonisolated func post(

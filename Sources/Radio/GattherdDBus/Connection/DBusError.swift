@@ -1,8 +1,10 @@
-/// An error by its D-Bus name, with the text of the other side, or ours for errors within this process.
+/// An error with its D-Bus name.
+///
+/// The text is that of the other side, or ours for errors within this process.
 public struct DBusError: Error, Hashable, Sendable {
-    /// For example `org.freedesktop.DBus.Error.UnknownObject`.
+    /// The D-Bus name, for example `org.freedesktop.DBus.Error.UnknownObject`.
     public let name: String
-    /// For people.
+    /// The text for people.
     public let message: String
 
     public init(name: String, message: String) {

@@ -25,12 +25,12 @@
         view.isSignal(interface, member)
     }
 
-    /// Compares without making a string.
+    /// True if the sender is `uniqueName`; compares without making a string.
     public func isFrom(_ uniqueName: String) -> Bool {
         view.has(uniqueName, at: view.header.sender)
     }
 
-    /// Compares without making a string.
+    /// True if the object is at `path`; compares without making a string.
     public func isAt(_ path: String) -> Bool {
         view.has(path, at: view.header.path)
     }
@@ -121,7 +121,8 @@ public struct DBusSignalFilter: Hashable, Sendable {
 
 /// Values by object path, found for a signal without making a string of its path.
 ///
-/// Its lookup can be inlined: unspecialized it would be a large part of what a notification costs in this module.
+/// The lookup can be inlined into other modules: without specialization it would be a large part of the CPU time of a
+/// notification.
 public struct DBusPathTable<Value> {
     @usableFromInline var buckets: [Int: [(path: String, value: Value)]] = [:]
 

@@ -47,10 +47,6 @@ final class MessageHandlers {
         exports[path] = Export(isSubtree: isSubtree, handler: handler)
     }
 
-    func unexport(_ path: String) {
-        exports[path] = nil
-    }
-
     /// Removes all handlers; returns those of the connection's end.
     func removeAll() -> [() -> Void] {
         defer { (exports, signalHandlers, otherHandlers, disconnectHandlers) = ([:], [], [], []) }

@@ -69,7 +69,7 @@ struct ReadPacing {
 
     private var pause: Duration { min(max(spacing * Self.wanted, Self.shortest), longest) }
 
-    /// Checks again as long as much more is waiting than arrives.
+    /// Starts another check, as long as much more is waiting than arrives.
     ///
     /// A check may find nothing because the bus had no processor time yet, most likely after a check that found some.
     private mutating func check(

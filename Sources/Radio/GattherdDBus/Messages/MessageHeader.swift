@@ -14,7 +14,7 @@ struct MessageHeader {
 
     /// True if the byte order is not this machine's.
     let isSwapped: Bool
-    /// `nil` for kinds of later versions of D-Bus.
+    /// The kind of message; `nil` for kinds of later versions of D-Bus.
     let kind: Kind?
     let expectsReply: Bool
     let serial: UInt32

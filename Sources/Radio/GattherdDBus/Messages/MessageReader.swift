@@ -43,7 +43,7 @@
         return isSwapped ? number.byteSwapped : number
     }
 
-    /// A string's, or an object path's.
+    /// Reads a string or an object path; returns its place.
     mutating func text() throws(DBusError) -> Place {
         let count: UInt32 = try number()
         return try readTerminated(Int(count))
@@ -54,7 +54,7 @@
         return try readTerminated(Int(count))
     }
 
-    /// An array's, without the padding before its first element.
+    /// Reads the length of an array; returns the place of its elements, without the padding before the first.
     mutating func array(alignedTo alignment: Int) throws(DBusError) -> Place {
         let count: UInt32 = try number()
         try align(to: alignment)
@@ -62,7 +62,7 @@
         return Place(start: Int32(position), count: Int32(count))
     }
 
-    /// The bytes of an `ay`.
+    /// Reads an array of bytes, `ay`; returns its place.
     mutating func byteArray() throws(DBusError) -> Place {
         let place = try array(alignedTo: 1)
         return try advance(by: Int(place.count))
@@ -81,7 +81,7 @@
 
     // MARK: - Values
 
-    /// One value after the other, of these types.
+    /// Reads one value after the other, of the types in `signature`.
     mutating func values(_ signature: ArraySlice<UInt8>, depth: Int = 0) throws(DBusError) -> [DBusValue] {
         guard depth <= MessageWriter.depthLimit else { throw .invalid("containers are nested too deeply") }
         var values: [DBusValue] = []
@@ -176,7 +176,7 @@
 
     // MARK: - Places
 
-    /// The type code at the place of a signature, if it is but one letter.
+    /// The type code at the place of a signature, if it is a single letter.
     func letter(_ place: Place) -> UInt8? {
         unsafe place.count == 1 ? bytes(at: place).first : nil
     }
@@ -192,7 +192,7 @@
 
     // MARK: - Types
 
-    /// The first complete type.
+    /// Returns the first complete type of a signature.
     private static func firstType(of signature: ArraySlice<UInt8>) throws(DBusError) -> ArraySlice<UInt8> {
         var depth = 0
         for index in signature.indices {

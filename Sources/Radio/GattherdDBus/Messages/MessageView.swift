@@ -32,7 +32,7 @@ import Glibc
         return try body.values(body[header.signature][...])
     }
 
-    /// Compares without making a string.
+    /// True if the message is this signal; compares without making a string.
     func isSignal(_ interface: String, _ member: String) -> Bool {
         header.kind == .signal && has(member, at: header.member) && has(interface, at: header.interface)
     }

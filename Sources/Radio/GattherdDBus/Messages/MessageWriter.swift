@@ -120,7 +120,6 @@ import CDBus
 
 /// D-Bus's type codes, which libdbus has as macros that Swift cannot import.
 enum TypeCode {
-    static let invalid: Int32 = 0
     static let byte = code("y")
     static let boolean = code("b")
     static let int16 = code("n")

@@ -224,7 +224,7 @@ final class ClockMonitor {
         var batch = batch
         for index in batch.readings.indices {
             let reading = batch.readings[index]
-            // A record of the past has its time from a comparison with the present clock.
+            // A record of the past has its time from a comparison with the current clock.
             guard !reading.isPast, !reading.isDated else { continue }
             let time = Timestamp(microseconds: watch.corrected(reading.time.microseconds, now))
             guard time != reading.time else { continue }

@@ -16,7 +16,7 @@ struct ClockShift {
     }
 
     let id: Int64
-    /// Microseconds.
+    /// In microseconds.
     let shift: Int64
     /// The rows of the span have higher numbers than this, up to and including ``through``.
     let after: Int64

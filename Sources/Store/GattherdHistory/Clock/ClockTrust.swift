@@ -128,7 +128,7 @@ struct ClockTrust {
         return (lead ?? .max) > 0 && mark.waited >= min(claim, Self.week)
     }
 
-    /// Clocks are slewed too, by at most one in a thousand.
+    /// The tolerated deviation: a clock may also be slewed, by at most one in a thousand.
     private func tolerance(_ reading: ClockReading) -> Int64 {
         Self.tolerance + max(0, reading.uptime &- mark.lag &- mark.baseUptime) / 1000
     }
@@ -173,7 +173,7 @@ struct ClockMark: Equatable {
     var wall: Int64
     /// The proven wall clock time of the machine's start; `nil` if nothing is proven.
     var base: Int64?
-    /// The uptime at which that was last confirmed.
+    /// The uptime at which the trust was last confirmed.
     var baseUptime: Int64 = 0
     /// The part of the uptime during which no daemon ran, and which proves nothing.
     var lag: Int64 = 0
@@ -215,7 +215,7 @@ public struct ClockDoubt: Hashable, Sendable {
     public var text: String {
         let action =
             isLimited
-            ? "rows that are too old by it go slowly, less than 1 % of the file an hour; if it is wrong, set it now"
+            ? "rows too old by it are deleted slowly, less than 1 % of the file an hour; if it is wrong, set it now"
             : "no row is deleted by it before it was synchronised for an hour, or has run on for 7 days"
         return "the clock is \(difference); \(action)"
     }

@@ -151,7 +151,9 @@ final class TimestampCorrection {
         try statement.run(binding: shift.shift, shift.times.lowerBound, shift.times.upperBound)
     }
 
-    /// Rounded to whole hours, so that each hour is summarised again after its minutes.
+    /// Summarises some of the corrected time range again; returns true at its end.
+    ///
+    /// The range is rounded to whole hours, because an hour is summarised after its minutes.
     private func recount(_ shift: inout ClockShift, until end: Int64) throws(StoreFault) -> Bool {
         let purgedSamples = try purgedSamples()
         let end = end.rounded(upTo: Resolution.hours.length)

@@ -4,6 +4,7 @@ import GattherdModel
 final class BatchWriter {
     private let path: String
     private let sequence: SequenceSource
+    private let state: StateTable
     private let catalogue: SeriesCatalogue
     private let rows: RowInserts
     private let rollups: Rollups
@@ -12,11 +13,13 @@ final class BatchWriter {
     init(
         _ connection: SQLiteConnection,
         _ sequence: SequenceSource,
+        _ state: StateTable,
         _ rollups: Rollups,
         _ journal: Journal?
     ) throws(StoreFault) {
         path = connection.path
         self.sequence = sequence
+        self.state = state
         self.rollups = rollups
         self.journal = journal
         catalogue = try SeriesCatalogue(connection)
@@ -38,6 +41,7 @@ final class BatchWriter {
         }
         try journal?.flush()
         try catalogue.writeHeads()
+        if let past = catalogue.removeNewestPast() { try state.set(.newestPast, to: past) }
         try rollups.writeLate()
     }
 
@@ -111,6 +115,6 @@ extension ReadingBatch {
         )
     }
 
-    /// The maximum number of numbers that the batch needs.
+    /// The maximum count of journal numbers that the batch uses.
     var numberCount: Int { readings.count + rejects.count }
 }

@@ -25,8 +25,8 @@ final class FileLock {
         }
         try? FileOwner(database: database).apply(to: path)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            // `deinit` closes the descriptor, also after an error.
             let code = errno
-            close(descriptor)
             guard code == EWOULDBLOCK else { throw StoreFault(errno: code, "cannot lock", path: path) }
             throw StoreFault(
                 "\(path): another gattherd uses this history; stop it, or choose another history.path",

@@ -108,7 +108,7 @@ public struct HistoryFileProblem: Hashable, Sendable {
     public let text: String
     public let remedy: String
 
-    /// `nil` if nothing is wrong.
+    /// Examines the file; `nil` if nothing is wrong.
     public init?(path: String) {
         let path = DatabaseName.resolved(path)
         switch FileContent(path) {

@@ -30,7 +30,7 @@ final class FileSpace {
     private var free: Int64 { count().free }
     var used: Int64 { total - free }
 
-    /// To be called after each commit.
+    /// Counts written pages; call it after each commit.
     func didCommit() {
         let pages = connection.walPages
         // A commit extends the WAL, or restarts it.

@@ -39,7 +39,7 @@ enum HistoryDatabase {
         return connection
     }
 
-    /// Checks all of a small file; other damage is detected when it is read.
+    /// Checks all of a small file; in a larger one, damage is detected when it is read.
     private static func checkForDamage(_ connection: SQLiteConnection) throws(StoreFault) {
         let pages = try connection.integer("PRAGMA page_count")
         guard pages <= 16_384 else { return }

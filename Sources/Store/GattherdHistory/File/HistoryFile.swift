@@ -33,7 +33,7 @@ final class HistoryFile {
         let lock: FileLock
         var sequence: SequenceSource?
         var tail: JournalTail?
-        /// The epoch of the file before.
+        /// The epoch of the file that was open before.
         var epoch: String?
     }
 
@@ -85,7 +85,7 @@ final class HistoryFile {
         devices = try DeviceTable(connection)
         enrolled = try EnrolledTable(connection)
         records = try RecordCursorTable(connection)
-        writer = try BatchWriter(connection, sequence, rollups, journal)
+        writer = try BatchWriter(connection, sequence, state, rollups, journal)
         self.clock = try ClockMonitor(clock, connection, state, rollups, sequence, newest: newest)
     }
 
@@ -274,6 +274,7 @@ final class HistoryFile {
     func startPass(_ reading: ClockReading) throws(StoreFault) {
         try checkClock(reading)
         if retention.isCaughtUp { try checkClock(reading, isCaughtUp: true) }
+        if clock.currentShift == nil, let newest { try rollups.lowerMarks(to: newest) }
         retention.startPass(try clock.agePlan(reading), uptime: reading.uptime)
     }
 
@@ -365,6 +366,8 @@ extension HistoryFile {
         max(
             0,
             try connection.integer("SELECT max(seq) FROM head"),
+            // A record of the past is not the newest row of its series.
+            try state.value(of: .newestPast),
             // An import may have given all series newer heads with numbers below zero.
             try connection.integer("SELECT max(cursor) FROM consumer"),
             try connection.integer("SELECT max(last) FROM outbox"),
@@ -372,22 +375,5 @@ extension HistoryFile {
             try connection.integer("SELECT max(id) FROM reject"),
             try connection.integer("SELECT max(id) FROM correction")
         )
-    }
-}
-
-extension SequenceSource {
-    /// Returns the source of the file before, or a new one, above the database's mark.
-    fileprivate static func continuing(
-        _ old: SequenceSource?,
-        path: String,
-        above mark: Int64,
-        _ log: Log
-    ) throws(StoreFault) -> SequenceSource {
-        let source = old ?? SequenceSource(path: path + "-seq", above: mark, log)
-        source.raise(above: mark)
-        guard source.last <= SequenceNumbers.highest else {
-            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
-        }
-        return source
     }
 }

@@ -131,7 +131,7 @@ enum HistoryViews {
         "\(ts) - \(remainder(ts, of: step))"
     }
 
-    /// Never negative, unlike `%`, so that instants before 1970 are rounded down too.
+    /// Returns the SQL of a remainder that is never negative, unlike `%`, so that instants before 1970 round down too.
     private static func remainder(_ ts: String, of step: Int64) -> String {
         "(\(ts) % \(step) + \(step)) % \(step)"
     }

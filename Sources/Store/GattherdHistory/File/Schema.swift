@@ -93,7 +93,7 @@ enum Schema {
 
         """
 
-    /// An epoch is a stretch in which the file only grew; its entries have higher numbers than `after`.
+    /// An epoch is a period in which the file only grew; its entries have higher numbers than `after`.
     ///
     /// The row of `rewind` is the scan for acknowledged readings that a consumer wants again; see ``RewindScan``.
     private static let epochs = """
@@ -191,6 +191,8 @@ enum Schema {
         INSERT INTO state (key, value) VALUES ('minutes', \(Int64.min)), ('hours', \(Int64.min));
         """
 
+    /// Returns the SQL of a table of summaries.
+    ///
     /// The key begins with the time, like that of samples, so that spans of one time are stored together.
     private static func summaries(_ table: String) -> String {
         """

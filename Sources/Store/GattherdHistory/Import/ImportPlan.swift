@@ -27,7 +27,7 @@ struct ImportPlan {
 
     struct Sample {
         let ts: Int64
-        /// Counted from 0.
+        /// The number of the reading, counted from 0.
         let reading: Int64
         /// The sample's place in its reading.
         let index: Int64

@@ -19,7 +19,7 @@ final class Journal {
     }
 
     private let tail: JournalTail
-    private var cursors: [JournalCursor]
+    private var cursors: JournalCursors
     /// The last reading that was deleted.
     private var trimmed: Int64
     /// Readings with higher numbers that are not deleted are in `outbox`.
@@ -70,26 +70,27 @@ final class Journal {
         self.scan = scan
         start = try state.value(of: .journalFrom)
         lastTrimmed = try state.value(of: .journalTrimmed)
-        if let newest = try Self.unjournaled(connection), newest > start {
+        if let newest = try Self.unjournaled(connection, state), newest > start {
             try state.set(.journalFrom, to: newest)
             try state.set(.journalTrimmed, to: max(newest, lastTrimmed))
             (start, lastTrimmed) = (newest, max(newest, lastTrimmed))
         }
         let complete = max(scan.end ?? 0, start, lastTrimmed)
-        cursors = try consumers.map { (consumer) throws(StoreFault) in
-            try JournalCursor(consumer, table, connection, complete: complete, head: head)
-        }
+        cursors = try JournalCursors(of: consumers, table, connection, tail, complete: complete, head: head)
         let oldest = try connection.integer("SELECT min(first) FROM outbox")
-        trimmed = oldest > 0 ? oldest - 1 : cursors.map(\.seq).min() ?? head
-        unusedStart = max(complete, cursors.map(\.seq).min() ?? head)
+        trimmed = oldest > 0 ? oldest - 1 : cursors.lowest ?? head
+        unusedStart = max(complete, cursors.lowest ?? head)
         unused = try UnusedNumbers(connection, after: unusedStart, through: head)
         unused.add(after: head, through: next)
         try resumeReturned()
     }
 
     /// The newest reading, if it is not in `outbox` because there was no consumer when it was committed.
-    private static func unjournaled(_ connection: SQLiteConnection) throws(StoreFault) -> Int64? {
-        let newest = try connection.integer("SELECT max(seq) FROM head")
+    private static func unjournaled(
+        _ connection: SQLiteConnection,
+        _ state: StateTable
+    ) throws(StoreFault) -> Int64? {
+        let newest = max(try connection.integer("SELECT max(seq) FROM head"), try state.value(of: .newestPast))
         let known = try connection.integer(
             "SELECT max(coalesce((SELECT max(last) FROM outbox), 0), coalesce((SELECT max(cursor) FROM consumer), 0))"
         )
@@ -98,7 +99,7 @@ final class Journal {
 
     /// Starts to rebuild the extents that were deleted while a consumer was not configured.
     private func resumeReturned() throws(StoreFault) {
-        guard let lowest = cursors.map(\.seq).filter({ $0 < lastTrimmed }).min() else { return }
+        guard let lowest = cursors.lowest, lowest < lastTrimmed else { return }
         trimmed = min(trimmed, lowest)
         try scan.start(after: lowest, through: max(lastTrimmed, start))
         scan.didCommit()
@@ -148,13 +149,13 @@ final class Journal {
     // MARK: - Consumers
 
     /// The lowest cursor; all consumers have acknowledged the entries up to it.
-    var delivered: Int64 { cursors.map(\.seq).min() ?? trimmed }
+    var delivered: Int64 { cursors.lowest ?? trimmed }
 
     /// The last number that all consumers have got, or will get although it may be dropped here.
-    var handedOver: Int64 { cursors.map { $0.handedOver(tail) }.min() ?? trimmed }
+    var handedOver: Int64 { cursors.handedOver ?? trimmed }
 
     /// The cursor of a consumer; `nil` if there is no such consumer.
-    func cursor(of consumer: String) -> Int64? { journalCursor(consumer)?.seq }
+    func cursor(of consumer: String) -> Int64? { cursors[consumer]?.seq }
 
     /// Reads entries back that a consumer has not skipped, or the gap before them; see ``JournalReader``.
     func entries(
@@ -164,20 +165,19 @@ final class Journal {
         head: Int64,
         _ shift: ClockShift?
     ) throws(StoreFault) -> JournalBatch {
-        guard let index = index(of: consumer) else { return JournalBatch([], through: head) }
-        if let gap = cursors[index].gap(after: seq) { return JournalBatch(missing: gap) }
-        let place = max(seq, cursors[index].skipped)
+        guard let cursor = cursors[consumer] else { return JournalBatch([], through: head) }
+        if let gap = cursor.gap(after: seq) { return JournalBatch(missing: gap) }
+        let place = max(seq, cursor.skipped)
         let request = JournalReader.Request(after: place, limit: limit, head: head, shift: shift)
-        let entries = try reader.read(request, cursors[index].consumer.content)
+        let entries = try reader.read(request, cursor.consumer.content)
         let batch = try lost.cut(entries, after: place, dropped: start)
-        cursors[index].didRead(through: batch.entries.last?.seq ?? 0)
+        cursors.didRead(through: batch.entries.last?.seq ?? 0, by: consumer)
         return batch
     }
 
     /// Moves a consumer's cursor forward, never back.
     func acknowledge(through seq: Int64, by consumer: String) {
-        guard let index = index(of: consumer) else { return }
-        cursors[index].acknowledge(through: seq)
+        cursors.acknowledge(through: seq, by: consumer)
     }
 
     /// Moves the cursors of another file's journal forward to the same numbers.
@@ -186,14 +186,7 @@ final class Journal {
     }
 
     /// The cursors of all consumers, by name.
-    var cursorsByName: [String: Int64] {
-        Dictionary(cursors.map { ($0.consumer.name, $0.seq) }) { first, _ in first }
-    }
-
-    /// The names of the consumers that have not got a reading with this number.
-    func consumers(before seq: Int64) -> [String] {
-        cursors.filter { $0.handedOver(tail) < seq }.map(\.consumer.name)
-    }
+    var cursorsByName: [String: Int64] { cursors.byName }
 
     /// A gap in the entries that a consumer gets.
     struct Gap {
@@ -206,17 +199,17 @@ final class Journal {
     /// Moves the cursors of consumers that may skip entries, and are too far behind `head`, forward.
     func skip(head: Int64) throws(StoreFault) -> [Gap] {
         var gaps: [Gap] = []
-        for index in cursors.indices {
-            let consumer = cursors[index].consumer
-            guard let longest = consumer.longestBacklog, isSkipDue(cursors[index], head) else { continue }
+        for cursor in cursors.all {
+            let consumer = cursor.consumer
+            guard let longest = consumer.longestBacklog, isSkipDue(cursor, head) else { continue }
             // Entries that the consumer holds count as skipped, too: after a restart it does not get them again.
-            let start = cursors[index].seq
+            let start = cursor.seq
             let end = unused.start(ofLast: longest, through: head)
             let count = try extents.count(after: start, through: end)
             let first = try reader.first(after: start, consumer.content) ?? .max
             // Entries that were lost before are in the gap, too.
             let hasLost = try lost.hasLost(after: start, through: end, dropped: self.start)
-            skip(through: end, by: index, isLoss: hasLost || first <= end)
+            cursors.skip(through: end, by: consumer.name, isLoss: hasLost || first <= end)
             if count > 0 {
                 gaps.append(Gap(consumer: consumer.name, after: start, through: end, readings: Int(clamping: count)))
             }
@@ -224,14 +217,9 @@ final class Journal {
         return gaps
     }
 
-    private func skip(through seq: Int64, by index: Int, isLoss: Bool) {
-        cursors[index].skip(through: seq, isLoss: isLoss)
-        tail.skip(through: seq, by: cursors[index].consumer.name)
-    }
-
     /// True if a consumer must skip entries.
     func isSkipDue(head: Int64) -> Bool {
-        cursors.contains { isSkipDue($0, head) }
+        cursors.all.contains { isSkipDue($0, head) }
     }
 
     private func isSkipDue(_ cursor: JournalCursor, _ head: Int64) -> Bool {
@@ -246,7 +234,7 @@ final class Journal {
 
     /// The cursors before a rewind that is not committed.
     struct Places {
-        fileprivate let cursors: [JournalCursor]
+        fileprivate let cursors: JournalCursors
         fileprivate let trimmed: Int64
         fileprivate let lastTrimmed: Int64
     }
@@ -263,18 +251,17 @@ final class Journal {
     /// A consumer that would be too far behind `head` skips the oldest entries: at once if their number is known, else
     /// after the scan.
     func rewind(_ consumer: String, to seq: Int64, head: Int64) throws(StoreFault) {
-        guard let index = index(of: consumer) else { return }
-        let limit = cursors[index].consumer.longestBacklog.map { unused.start(ofLast: $0, through: head) }
+        guard let options = cursors[consumer]?.consumer else { return }
+        let limit = options.longestBacklog.map { unused.start(ofLast: $0, through: head) }
         let start = seq < unusedStart ? seq : max(seq, limit ?? seq)
-        try rewind(index, to: start)
+        try rewind(consumer, to: start)
         try readUnused()
         guard start > seq else { return }
-        cursors[index].move(to: seq)
-        tail.move(consumer, to: seq)
-        skip(through: start, by: index, isLoss: true)
+        cursors.move(consumer, to: seq)
+        cursors.skip(through: start, by: consumer, isLoss: true)
     }
 
-    private func rewind(_ index: Int, to seq: Int64) throws(StoreFault) {
+    private func rewind(_ consumer: String, to seq: Int64) throws(StoreFault) {
         var complete = max(trimmed, start, lastTrimmed)
         if seq < delivered, try state.value(of: .lastDeleted) > seq {
             // Samples of readings that all consumers had may have been deleted.
@@ -284,8 +271,7 @@ final class Journal {
             try state.set(.journalTrimmed, to: lastTrimmed)
             trimmed = seq
         }
-        cursors[index].move(to: seq)
-        tail.move(cursors[index].consumer.name, to: seq)
+        cursors.move(consumer, to: seq)
         trimmed = min(trimmed, seq)
         if seq < complete { try scan.start(after: seq, through: complete) }
     }
@@ -296,14 +282,14 @@ final class Journal {
     /// Rebuilds some extents; only in a transaction.
     func stepScan() throws(StoreFault) {
         guard let end = scan.end else { return }
-        guard cursors.contains(where: { $0.seq < end }) else { return try scan.cancel() }
+        guard let lowest = cursors.lowest, lowest < end else { return try scan.cancel() }
         guard meter.isExact else { return try meter.count() }
         guard let first = try scan.step() else { return }
         if first < start { try state.set(.journalFrom, to: first) }
         if first < lastTrimmed { try state.set(.journalTrimmed, to: first) }
     }
 
-    /// Reads again from which number on all extents are there; call this after a commit that changed it.
+    /// Reads the start of the journal again from the file; call this after a commit that changed it.
     func readStart() throws(StoreFault) {
         try scan.reload()
         start = try state.value(of: .journalFrom)
@@ -319,19 +305,11 @@ final class Journal {
         unusedStart = floor
     }
 
-    private func index(of consumer: String) -> Int? {
-        cursors.firstIndex { $0.consumer.name == consumer }
-    }
-
-    private func journalCursor(_ consumer: String) -> JournalCursor? {
-        index(of: consumer).map { cursors[$0] }
-    }
-
     // MARK: - Saving
 
     /// True if the next commit should save a cursor or a mark, or delete readings that all consumers have passed.
     var isSaveDue: Bool {
-        cursors.contains(where: \.isSaveDue) || lost.isSaveDue || delivered - trimmed > Self.tolerated
+        cursors.isSaveDue || lost.isSaveDue || delivered - trimmed > Self.tolerated
     }
 
     /// True if the next commits delete readings that all consumers have passed.
@@ -339,14 +317,14 @@ final class Journal {
     /// With a dead consumer it is false, however fast the others are.
     var isTrimDue: Bool {
         let lowest = delivered
-        return lowest - trimmed > Self.tolerated || cursors.contains { $0.isSaveDue && $0.seq == lowest }
+        return lowest - trimmed > Self.tolerated || cursors.all.contains { $0.isSaveDue && $0.seq == lowest }
     }
 
     /// True if a cursor has passed so many entries that a crash should not repeat them.
-    var isSaveUrgent: Bool { cursors.contains(where: \.isSaveUrgent) }
+    var isSaveUrgent: Bool { cursors.isSaveUrgent }
 
     /// True if there is nothing left to do.
-    var isFullySaved: Bool { !cursors.contains(where: \.isSaveDue) && delivered == trimmed }
+    var isFullySaved: Bool { !cursors.isSaveDue && delivered == trimmed }
 
     /// Writes the cursors and deletes some of the readings that all cursors have passed; only in a transaction.
     ///
@@ -354,9 +332,9 @@ final class Journal {
     /// - Returns: The progress, for ``didSave(_:)`` after the commit.
     /// - Throws: ``StoreFault`` if the file cannot be written.
     func save(deletesAll: Bool) throws(StoreFault) -> Progress {
-        for cursor in cursors where cursor.isSaveDue { try table.set(cursor.consumer.name, to: cursor.seq) }
+        for cursor in cursors.all where cursor.isSaveDue { try table.set(cursor.consumer.name, to: cursor.seq) }
         try lost.save()
-        var progress = Progress(saved: cursors.map(\.seq), trimmed: trimmed)
+        var progress = Progress(saved: cursors.all.map(\.seq), trimmed: trimmed)
         guard deletesAll || delivered - trimmed > Self.tolerated else { return progress }
         progress.trimmed = try extents.chunkEnd().map { min(delivered, $0) } ?? delivered
         if progress.trimmed > lastTrimmed { try state.set(.journalTrimmed, to: progress.trimmed) }
@@ -366,34 +344,9 @@ final class Journal {
 
     /// Records that the result of ``save(deletesAll:)`` is committed.
     func didSave(_ progress: Progress) {
-        for (index, seq) in progress.saved.enumerated() { cursors[index].didSave(seq) }
+        cursors.didSave(progress.saved)
         trimmed = progress.trimmed
         lastTrimmed = max(lastTrimmed, trimmed)
         lost.didSave()
-    }
-}
-
-extension JournalCursor {
-    /// Reads the cursor of a consumer, which starts at `head` if it has no backlog.
-    ///
-    /// Extents up to `complete` may be missing.
-    fileprivate init(
-        _ consumer: JournalConsumerOptions,
-        _ table: CursorTable,
-        _ connection: SQLiteConnection,
-        complete: Int64,
-        head: Int64
-    ) throws(StoreFault) {
-        guard let saved = try table.cursor(of: consumer.name) else {
-            try table.set(consumer.name, to: head)
-            self.init(consumer, seq: head, saved: head)
-            return
-        }
-        let waiting = try connection.integer(
-            "SELECT min(first) FROM outbox WHERE first > \(saved - Extent.capacity) AND last > \(saved)"
-        )
-        let isExact = consumer.content == .everything || saved < complete
-        let seq = isExact ? saved : waiting > 0 ? max(saved, waiting - 1) : head
-        self.init(consumer, seq: seq, saved: saved)
     }
 }

@@ -14,7 +14,7 @@ struct JournalCursor {
     private(set) var saved: Int64
     /// The last number that the consumer has skipped, if any.
     private(set) var skipped = Int64.min
-    /// The number up to which the consumer has skipped entries that were there.
+    /// The number of the last skipped entry that the journal had.
     private var lost = Int64.min
     /// The last number that was read back from the file.
     private var read: Int64 = 0
@@ -33,7 +33,7 @@ struct JournalCursor {
     /// True if the cursor differs from that in the file.
     var isSaveDue: Bool { seq != saved }
 
-    /// True if the cursor has moved so far that a crash should not repeat it.
+    /// True if the cursor has moved so far that it must be saved at once, so that a crash repeats few entries.
     var isSaveUrgent: Bool { seq - saved >= Self.repeated }
 
     /// Moves the cursor forward, never back.

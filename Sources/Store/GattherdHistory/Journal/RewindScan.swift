@@ -98,7 +98,7 @@ final class RewindScan {
 
     /// Runs one step; only in a transaction.
     ///
-    /// - Returns: At the end, the number after which all extents are there.
+    /// - Returns: At the end of the scan, the number after which all extents exist; otherwise `nil`.
     /// - Throws: ``StoreFault`` if the file cannot be read or written.
     func step() throws(StoreFault) -> Int64? {
         guard var next = current else { return nil }

@@ -101,3 +101,20 @@ struct SequenceNumbers {
         return last
     }
 }
+
+extension SequenceSource {
+    /// Returns the source of the file before, or a new one, above the database's mark.
+    static func continuing(
+        _ old: SequenceSource?,
+        path: String,
+        above mark: Int64,
+        _ log: Log
+    ) throws(StoreFault) -> SequenceSource {
+        let source = old ?? SequenceSource(path: path + "-seq", above: mark, log)
+        source.raise(above: mark)
+        guard source.last <= SequenceNumbers.highest else {
+            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
+        }
+        return source
+    }
+}

@@ -12,9 +12,13 @@ public struct HistoryReader {
 
     /// Opens the history at `path`.
     ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - isWanted: False once nobody waits for the rows; long reads then end with an error.
     /// - Throws: ``StoreFault`` if the history is missing, not ours, or of another version.
-    public init(path: String) throws(StoreFault) {
+    public init(path: String, while isWanted: @escaping () -> Bool = { true }) throws(StoreFault) {
         connection = try HistoryDatabase.openForReading(path)
+        connection.isWanted = isWanted
     }
 
     // MARK: - Samples

@@ -44,7 +44,7 @@ final class RowWalk {
     /// - Parameters:
     ///   - decode: A function that decodes the statement's row; returns `nil` for a row that is not wanted.
     ///   - body: A function that receives an element; no snapshot is held during the call.
-    /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
+    /// - Throws: ``StoreFault`` when the file cannot be read, is damaged, or when the rows are not wanted any more.
     func run<Element>(
         decode: (borrowing Statement) throws(StoreFault) -> Element?,
         _ body: (Element) -> Bool
@@ -52,6 +52,9 @@ final class RowWalk {
         var elements: [Element] = []
         var isOver = false
         while !isOver {
+            guard connection.isWanted() else {
+                throw StoreFault("\(connection.path): the query was cancelled: its client has left", .busy)
+            }
             elements.removeAll(keepingCapacity: true)
             isOver = try connection.snapshot { () throws(StoreFault) in
                 try readSlice { row throws(StoreFault) in

@@ -18,7 +18,7 @@ struct AgePlan: Equatable {
     struct Part: Equatable {
         /// The times of the rows.
         var times: Range<Int64>
-        /// The time now, by the clock of these rows.
+        /// The current time by the clock of these rows.
         var now: Int64
         /// True if these rows are deleted slowly.
         var isLimited = false

@@ -189,7 +189,7 @@ final class Retention {
         return outcome.reached != nil
     }
 
-    /// Without consumers, new samples wait for nobody, whatever their times are.
+    /// The state of the waiting samples; `nil` without consumers, because no sample waits then.
     private var waitingState: WaitingSamples.State? {
         backlog.hasConsumers ? WaitingSamples.State(delivered: backlog.delivered, dropped: undelivered) : nil
     }

@@ -11,7 +11,7 @@ enum OpenDatabases {
         private let device: dev_t
         private let inode: ino_t
 
-        /// `nil` for a file that cannot be found.
+        /// Identifies a file; `nil` if it cannot be found.
         init?(_ path: String) {
             var status = stat()
             guard unsafe stat(path, &status) == 0 else { return nil }

@@ -12,9 +12,11 @@ import Glibc
 
     let path: String
     let raw: OpaquePointer
+    /// False once nobody waits for the rows of a long read.
+    var isWanted: () -> Bool = { true }
     /// The WAL size in pages after the last commit; written by SQLite's hook.
     private let pages: UnsafeMutablePointer<Int32>
-    /// Compiled once, because they surround each commit.
+    /// The compiled statements of a transaction, because they surround each commit.
     private var begin: OpaquePointer?
     private var commit: OpaquePointer?
     private let file: OpenDatabases.File?
@@ -52,6 +54,9 @@ import Glibc
         if let found = OpenDatabases.File(path) { return found != file }
         return unsafe access(path, F_OK) != 0 && errno == ENOENT && access(path.parentFolder, W_OK) == 0
     }
+
+    /// True if the open file has lost its name, and no other one can be opened there: its folder is gone, or read-only.
+    var isOutOfReach: Bool { unsafe access(path, F_OK) != 0 && errno == ENOENT && !isReplaced }
 
     /// Runs literal statements without results, one after the other.
     func execute(_ sql: String) throws(StoreFault) {

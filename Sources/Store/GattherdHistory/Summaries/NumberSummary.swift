@@ -19,7 +19,7 @@ struct NumberSummary {
         self.init(n: 1, sum: number, min: value, max: value)
     }
 
-    /// `nil` when `min` and `max` are not numbers.
+    /// Creates a summary; `nil` if `min` and `max` are not numbers.
     init?(n: Int64, sum: Double, min: SampleValue, max: SampleValue) {
         guard n > 0, min.numberOrFlag != nil, max.numberOrFlag != nil else { return nil }
         self.n = n
@@ -36,7 +36,7 @@ struct NumberSummary {
         if max.isLess(than: other.max) { max = other.max }
     }
 
-    /// Neumaier's variant of compensated summation.
+    /// Adds a number to the sum by Neumaier's variant of compensated summation.
     private mutating func add(_ number: Double) {
         let next = rawSum + number
         lost += abs(rawSum) >= abs(number) ? (rawSum - next) + number : (number - next) + rawSum

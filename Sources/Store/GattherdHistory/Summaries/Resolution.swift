@@ -104,7 +104,7 @@ struct RowPosition: Comparable {
 struct NumberRow {
     let ts: Int64
     let quantity: Int64
-    /// `nil` for a label or an unknown value.
+    /// The numbers of the row; `nil` for a label or an unknown value.
     let numbers: NumberSummary?
 
     /// Reads the columns of ``Resolution/select(where:)``.

@@ -28,6 +28,7 @@ final class Rollup {
     private let select: Statement
     private let upsert: Statement
     private let delete: Statement
+    private let deleteFrom: Statement
 
     /// The first instant that has not been read.
     var end: Int64 { place.ts }
@@ -48,6 +49,7 @@ final class Rollup {
         place = RowPosition(before: mark)
         select = try Statement(finer.select, on: connection)
         delete = try Statement("DELETE FROM \(resolution.table) WHERE ts = ?1", on: connection)
+        deleteFrom = try Statement("DELETE FROM \(resolution.table) WHERE ts >= ?1", on: connection)
         upsert = try Statement(
             """
             INSERT INTO \(resolution.table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -132,6 +134,18 @@ final class Rollup {
 
     private func bind(_ place: RowPosition, end: Int64) {
         select.bind(place.ts, place.second, place.third, Int64(Self.slice), end)
+    }
+
+    /// Deletes the rows from a lower mark on, which are summarised again; only in a transaction.
+    func saveLower(_ mark: Int64) throws(StoreFault) {
+        try deleteFrom.run(binding: mark)
+        try state.set(key, to: mark)
+    }
+
+    /// Records that ``saveLower(_:)`` is committed.
+    func lower(to mark: Int64) {
+        self.mark = mark
+        rewind()
     }
 
     /// Discards partial sums and returns to the mark.

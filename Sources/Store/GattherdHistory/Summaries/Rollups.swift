@@ -7,6 +7,7 @@ final class Rollups {
         let quantity: Int64
     }
 
+    private let connection: SQLiteConnection
     private let minutes: Rollup
     private let hours: Rollup
     private var late: [LateKey: NumberSummary] = [:]
@@ -15,6 +16,7 @@ final class Rollups {
     var purgedHours = PurgedTimes()
 
     init(_ connection: SQLiteConnection, _ state: StateTable) throws(StoreFault) {
+        self.connection = connection
         minutes = try Rollup(.minutes, of: .samples, mark: .minutes, connection, state)
         hours = try Rollup(.hours, of: .minutes, mark: .hours, connection, state)
     }
@@ -79,6 +81,24 @@ final class Rollups {
         let hour = minute.rounded(downTo: Resolution.hours.length)
         let isLast = minute &- hour >= Resolution.hours.length - Resolution.minutes.length
         if isLast, !purgedMinutes.overlaps(.hours, at: hour), !purgedHours.contains(hour) { try hours.recount(hour) }
+    }
+
+    /// Lowers the marks to the rows, if a clock that was ahead has moved them far beyond the latest sample.
+    ///
+    /// Below the marks all samples are late, so that each commit would write summaries until the marks' time has come.
+    func lowerMarks(to newest: Int64) throws(StoreFault) {
+        guard minutes.mark > newest.addingReportingOverflow(Resolution.hours.length).partialValue,
+            let last = try connection.optionalInteger("SELECT max(ts) FROM minute")
+        else { return }
+        let end = last.addingReportingOverflow(Resolution.minutes.length).partialValue
+        let hour = end.rounded(downTo: Resolution.hours.length)
+        // The hour is summarised again from its minutes. Samples behind them could be those of deleted minutes.
+        guard newest < end, !purgedMinutes.overlaps(.hours, at: hour), !purgedHours.contains(hour) else { return }
+        let lowered = [(minutes, end), (hours, hour)].filter { $0.0.mark > $0.1 }
+        try connection.transaction { () throws(StoreFault) in
+            for (table, mark) in lowered { try table.saveLower(mark) }
+        }
+        for (table, mark) in lowered { table.lower(to: mark) }
     }
 
     /// Discards the late samples and their sums after a rollback.

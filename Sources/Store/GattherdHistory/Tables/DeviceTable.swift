@@ -14,7 +14,7 @@ final class DeviceTable {
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         self.connection = connection
-        removals = ["device", "event", "reject"].map { table in
+        removals = ["device", "event", "reject", "record_cursor"].map { table in
             "DELETE FROM \(table) WHERE device = ?1 AND NOT EXISTS (SELECT 1 FROM stream WHERE device = ?1)"
         }
         insertOrUpdate = try Statement(

@@ -25,6 +25,8 @@ final class SeriesCatalogue {
         var seq: Int64 = 0
         var index: Int64 = 0
         var isTouched = false
+        /// True if the newest row is a record of the past, which may be older than the file's newest row.
+        var isPast = false
         /// The earliest late sample that this object has recorded in the file.
         var earliest = Int64.max
         /// True if the file records that the series has booleans, which are stored as 1 and 0.
@@ -37,6 +39,8 @@ final class SeriesCatalogue {
     private var touched: [Int] = []
     private let table: SeriesTable
     private let setHead: Statement
+    /// The highest number of a record of the past that may not be the newest row of its series.
+    private var newestPast: Int64?
 
     init(_ connection: SQLiteConnection) throws(StoreFault) {
         table = try SeriesTable(connection)
@@ -44,6 +48,7 @@ final class SeriesCatalogue {
             """
             INSERT INTO head (series, ts, seq, ix) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT (series) DO UPDATE SET ts = excluded.ts, seq = excluded.seq, ix = excluded.ix
+            WHERE NOT ?5 OR head.ts <= excluded.ts
             """,
             on: connection
         )
@@ -61,6 +66,9 @@ final class SeriesCatalogue {
     }
 
     /// Returns the keys of a sample's series, and makes the sample the newest row of the series.
+    ///
+    /// A record of the past does so only if no row has a later time. Among others the last to arrive is the newest,
+    /// whatever the clock did.
     func touch(
         stream position: Int,
         metric: Int,
@@ -76,7 +84,6 @@ final class SeriesCatalogue {
             streams[position].slots[place] = number
         }
         var slot = slots[number]
-        if !slot.isTouched { touched.append(number) }
         if reading.isPast, reading.time.microseconds < slot.earliest {
             try table.recordSample(at: reading.time.microseconds, inSeries: slot.key.series)
             slot.earliest = reading.time.microseconds
@@ -85,26 +92,38 @@ final class SeriesCatalogue {
             try table.markBoolean(inSeries: slot.key.series)
             slot.isBoolean = true
         }
-        slot.isTouched = true
-        slot.time = reading.time.microseconds
-        slot.seq = seq
-        slot.index = index
+        move(&slot, to: reading, seq: seq, index: index, number)
         slots[number] = slot
         return slot.key
+    }
+
+    /// Makes a sample the newest row of its series, unless it is a record of the past with an earlier time.
+    private func move(_ slot: inout Slot, to reading: Reading, seq: Int64, index: Int64, _ number: Int) {
+        let time = reading.time.microseconds
+        if reading.isPast { newestPast = seq }
+        guard !reading.isPast || slot.seq == 0 || time >= slot.time else { return }
+        slot.isPast = reading.isPast && (slot.isPast || !slot.isTouched)
+        if !slot.isTouched { touched.append(number) }
+        slot.isTouched = true
+        (slot.time, slot.seq, slot.index) = (time, seq, index)
     }
 
     /// Writes the positions of the newest rows, once for each changed series.
     func writeHeads() throws(StoreFault) {
         for number in touched {
             let slot = slots[number]
-            try setHead.run(binding: slot.key.series, slot.time, slot.seq, slot.index)
+            try setHead.run(binding: slot.key.series, slot.time, slot.seq, slot.index, slot.isPast)
             slots[number].isTouched = false
         }
         touched.removeAll(keepingCapacity: true)
     }
 
+    /// Returns the highest number of a record of the past since the last call; `nil` without one.
+    func removeNewestPast() -> Int64? { newestPast.take() }
+
     /// Removes all entries, because their rows may have been rolled back or moved in time.
     func removeAll() {
+        newestPast = nil
         positions.removeAll()
         streams.removeAll()
         slots.removeAll()
@@ -116,7 +135,9 @@ extension SeriesCatalogue {
     /// Releases old definitions from time to time; each reload of the configuration creates new ones.
     private func restart() throws(StoreFault) {
         try writeHeads()
+        let past = newestPast
         removeAll()
+        newestPast = past
     }
 
     private func addSlot(stream position: Int, metric: Int, _ reading: Reading) throws(StoreFault) -> Int {

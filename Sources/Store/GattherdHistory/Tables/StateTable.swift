@@ -14,6 +14,8 @@ final class StateTable {
         case journalTrimmed = "journal_trimmed"
         /// The highest number of a sample that was deleted by its age, or for its space.
         case lastDeleted = "last_deleted"
+        /// The highest number of a record of the past, which is newer than the rows of `head`.
+        case newestPast = "newest_past"
         /// The highest number of a reading that could not be stored, because the disk failed.
         case unstored
         /// The lowest number of an imported reading; these are below zero.

@@ -8,7 +8,7 @@ public enum SimulatorOrder: Hashable, Sendable {
         case off
         /// Answers requests and sends no notifications.
         case notifications
-        /// Answers nothing. The link stays up.
+        /// Makes the peripheral stop answering requests; the link stays up.
         case all
     }
 

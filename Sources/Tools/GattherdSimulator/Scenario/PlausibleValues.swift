@@ -10,11 +10,11 @@ struct SmoothNoise: Sendable {
         let step = position.rounded(.down)
         let part = position - step
         let weight = part * part * (3 - 2 * part)
-        return corner(step) * (1 - weight) + corner(step + 1) * weight
+        return latticeValue(step) * (1 - weight) + latticeValue(step + 1) * weight
     }
 
     /// A random number for a whole number.
-    private func corner(_ step: Double) -> Double {
+    private func latticeValue(_ step: Double) -> Double {
         var mixed = seed &+ UInt64(bitPattern: Int64(step)) &* 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
@@ -85,21 +85,21 @@ struct WeatherSimulation: Sendable {
     /// The hours since midnight.
     private func hour(_ time: Double) -> Double { 6 + time / day * 24 }
 
-    /// In 0.01 °C: coldest before sunrise, warmest in the afternoon.
+    /// The temperature in 0.01 °C: coldest before sunrise, warmest in the afternoon.
     func temperature(at time: Double) -> Int {
         let hour = hour(time)
         let course = 14 + 6.5 * sin((hour - 9) * .pi / 12)
         return Int(((course + 0.8 * noise.value(at: hour, period: 1.5)) * 100).rounded())
     }
 
-    /// In 0.01 %: low when it is warm.
+    /// The humidity in 0.01 %: low when it is warm.
     func humidity(at time: Double) -> Int {
         let hour = hour(time)
         let course = 68 - 20 * sin((hour - 9) * .pi / 12)
         return Int(((course + 3 * noise.value(at: hour + 100, period: 2)) * 100).rounded())
     }
 
-    /// In 0.1 Pa: weather fronts within days.
+    /// The air pressure in 0.1 Pa: weather fronts within days.
     func pressure(at time: Double) -> Int {
         let hour = hour(time)
         let course = 1013.2 + 6 * noise.value(at: hour + 200, period: 18) + 0.15 * noise.value(at: hour, period: 0.5)

@@ -30,7 +30,7 @@ final class AdapterControl {
         self.links = links
     }
 
-    /// Exports the present adapters.
+    /// Exports the adapters that are plugged in.
     func exportAll() {
         for index in world.adapters.indices where world.adapters[index].isPresent { export(index) }
     }
@@ -58,7 +58,7 @@ final class AdapterControl {
         world.signal(adapter: index, [Property("Powered", .boolean(true))])
     }
 
-    /// Powers the present adapters, as bluetoothd does after its start (AutoEnable).
+    /// Powers the adapters that are plugged in, as bluetoothd does after its start (AutoEnable).
     func powerAll() {
         for index in world.adapters.indices where world.adapters[index].isPresent { setPower(index, true) }
     }

@@ -107,7 +107,7 @@ final class DaemonControl {
         return queuedCalls
     }
 
-    /// Exports the root objects and the present adapters.
+    /// Exports the root objects and the adapters that are plugged in.
     func exportAll() {
         objects.exportRoots()
         adapters.exportAll()

@@ -165,7 +165,7 @@ extension Interface {
 }
 
 extension DBusValue {
-    /// An `a{sv}`.
+    /// Returns the properties as a dictionary of names and variants, `a{sv}`.
     static func properties(_ properties: [Property]) -> DBusValue {
         .dictionary(key: "s", value: "v", properties.map { DBusEntry(.string($0.name), .variant($0.value)) })
     }

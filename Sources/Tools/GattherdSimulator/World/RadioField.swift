@@ -19,7 +19,7 @@ struct RadioField: Sendable {
     }
 
     private let air: AirSpec
-    /// By number of the adapter; empty without positions.
+    /// The places of the adapters, by their numbers; empty without positions.
     private let listeners: [Listener]
     private let senders: [Sender]
 
@@ -87,7 +87,7 @@ struct RadioField: Sendable {
 }
 
 extension AirSpec {
-    /// The distance from which on a closer peripheral is not stronger, in metres.
+    /// The distance in metres below which the signal gets no stronger.
     private static let minimumDistance = 0.1
 
     /// The path loss in dB, compared with a distance of 1 m.
@@ -162,7 +162,7 @@ private struct RadioHash {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Uniformly distributed from 0 to 1.
+    /// A random number, uniformly distributed from 0 to 1.
     var uniform: Double { Double(bits >> 11) / Double(UInt64(1) << 53) }
 
     /// About normally distributed, with the standard deviation 1 and at most 3.5: a sum of four uniform numbers.

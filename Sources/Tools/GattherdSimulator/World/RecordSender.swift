@@ -16,13 +16,13 @@ final class RecordSender {
     func write(_ octets: [UInt8], _ index: Int, _ place: Int) {
         guard let role = world.air.peripherals[index].characteristics[place].spec.records else { return }
         switch role {
-        case .control: request(octets, index, place)
+        case .control: request(octets, index)
         case .selector: select(octets, index)
         case .values, .clock, .block: break
         }
     }
 
-    private func request(_ octets: [UInt8], _ index: Int, _ place: Int) {
+    private func request(_ octets: [UInt8], _ index: Int) {
         guard let answer = world.air.peripherals[index].records?.request(octets, at: world.clock.now) else {
             return schedule(index)
         }

@@ -70,7 +70,7 @@ final class SimulationTime {
     }
 }
 
-/// The shared time, as one gateway uses it: its timers are the gateway's.
+/// The shared clock as one gateway uses it: with timers of its own.
 struct SimulationClock {
     private let time: SimulationTime
     private let gateway: Int

@@ -98,7 +98,7 @@ extension VirtualBlueZ {
         }
     }
 
-    /// Ends the start of bluetoothd: answers the queued calls, and powers the adapters.
+    /// Completes the start of bluetoothd: answers the queued calls, and powers the adapters.
     private func serve() {
         for call in components.daemon.serve() { calls.answer(call) }
         components.adapters.powerAll()

@@ -36,7 +36,7 @@ final class World {
         return adapters[key.adapter].path + "/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
     }
 
-    /// True if the scenario admits the pair.
+    /// True if the scenario allows the peripheral at the adapter.
     func isAdmitted(_ key: DeviceKey) -> Bool {
         let admitted = air.peripherals[key.peripheral].spec.adapters
         return admitted.isEmpty || !adapters[key.adapter].names.isDisjoint(with: admitted)

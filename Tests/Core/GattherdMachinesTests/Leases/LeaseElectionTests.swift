@@ -104,7 +104,7 @@ import Testing
         #expect(reversed == election)
     }
 
-    @Test func `an owner that has lost its link gives up for less, and names the cause`() {
+    @Test func `an owner that has lost its link gives up the lease for a smaller difference, and names the cause`() {
         let bids = [Self.bid("a", .steady, -80), Self.bid("b", .steady, -76)]
         let usual = LeaseElection(bids, owner: "a")
         #expect(usual.winner == "a" && usual.cause == nil)
@@ -118,7 +118,7 @@ import Testing
         #expect(silent.cause == .silent)
     }
 
-    @Test func `the strength is the mean of advertisements, and starts over after an absence`() {
+    @Test func `the signal strength is a mean of advertisements, which starts over after an absence`() {
         var signal = SmoothedSignal()
         for (number, rssi) in [-60, -70, -50, -60].enumerated() { signal.record(rssi, at: .seconds(number)) }
         #expect(signal.level == -60 && signal.isSteady)

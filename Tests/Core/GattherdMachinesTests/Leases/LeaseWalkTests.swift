@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: [Duration.seconds(-7200), .seconds(40), .seconds(86_400 * 365)])
-    func `a clock of the centre that jumps gives no epoch twice, and the fleet recovers`(jump: Duration) {
+    func `a clock of the centre that jumps repeats no epoch, and the fleet recovers`(jump: Duration) {
         var world = LeaseWorld([("west", 0), ("east", 50)], [.strap(at: 20), .tag(at: 25)], seed: 3)
         world.run(.seconds(30))
         world.centre.clockOffset = jump
@@ -64,7 +64,7 @@ import Testing
         #expect(world.devices[0].link != nil)
     }
 
-    @Test func `after the clock of the centre was set back, the last bid of a crashed gateway keeps no other away`() {
+    @Test func `after the centre's clock was set back, the last bid of a crashed gateway blocks no other gateway`() {
         var world = LeaseWorld([("west", 0), ("east", 50)], [.strap(at: 20)], seed: 4)
         world.run(.seconds(10))
         #expect(world.devices[0].link == 0)
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: UInt64(1)...2)
-    func `noise and short losses of the link hand over nothing that stays in its place`(seed: UInt64) {
+    func `noise and short losses of the link cause no hand-over of a device that stays in its place`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let straps = (0..<6).map { number in
             LeaseWorld.Device.strap("s\(number)", at: Double.random(in: number < 3 ? 0...22 : 28...50, using: &random))

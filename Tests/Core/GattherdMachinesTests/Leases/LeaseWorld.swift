@@ -11,7 +11,7 @@ struct LeaseWorld {
         /// The place in metres, on a line.
         var place: Double
         var interval = Duration.milliseconds(500)
-        /// The dB that bodies in between take, by the number of the gateway.
+        /// The attenuation in dB by bodies in between, by the number of the gateway.
         var shade: [Int: Double] = [:]
         var nextAdvertisement = Duration.zero
         /// The number of the gateway that has the link.

@@ -1,0 +1,58 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+
+/// The characteristics of a GATT table, found as profiles describe them.
+struct CharacteristicIndex: Sendable {
+    /// The services of all characteristics.
+    let services: Set<BluetoothUUID>
+    /// The characteristics by UUID, in the order of the table.
+    private let byUUID: [BluetoothUUID: [RemoteCharacteristic]]
+
+    init(_ table: [RemoteCharacteristic]) {
+        services = Set(table.map(\.service))
+        byUUID = Dictionary(grouping: table, by: \.uuid)
+    }
+
+    /// True if the table has a characteristic with the UUID, in any service.
+    func contains(_ uuid: BluetoothUUID) -> Bool { byUUID[uuid] != nil }
+
+    /// The first characteristic with the UUID, in any service.
+    func first(_ uuid: BluetoothUUID) -> RemoteCharacteristic? { byUUID[uuid]?.first }
+
+    /// True if the profile serves the table although the configuration does not name it.
+    func matches(_ profile: any Profile) -> Bool {
+        guard !profile.isOptIn else { return false }
+        guard profile.services.isEmpty else { return profile.services.contains { services.contains($0) } }
+        return profile.characteristics.contains { contains($0.uuid) }
+    }
+
+    /// Returns the first characteristic with the UUID in the service, or without one in a service of the profile.
+    func find(
+        _ uuid: BluetoothUUID,
+        in service: BluetoothUUID?,
+        for profile: any Profile
+    ) -> RemoteCharacteristic? {
+        byUUID[uuid]?.first { fits($0.service, service, profile) }
+    }
+
+    /// Returns the characteristics that match a profile's characteristic, in the order of the table.
+    func candidates(
+        _ wanted: CharacteristicDescriptor,
+        for profile: any Profile
+    ) -> some Sequence<RemoteCharacteristic> {
+        // Some devices write and notify by two characteristics of one UUID.
+        (byUUID[wanted.uuid] ?? []).lazy.filter {
+            fits($0.service, wanted.service, profile) && (wanted.poll == nil || $0.properties.isNotifying)
+        }
+    }
+
+    /// Returns the characteristic that a stream's requests are written to.
+    func control(of poll: PollRule, for profile: any Profile) -> RemoteCharacteristic? {
+        byUUID[poll.characteristic]?.first { fits($0.service, poll.service, profile) && $0.properties.isWritable }
+    }
+
+    private func fits(_ found: BluetoothUUID, _ wanted: BluetoothUUID?, _ profile: any Profile) -> Bool {
+        if let wanted { found == wanted } else { profile.services.isEmpty || profile.services.contains(found) }
+    }
+}
