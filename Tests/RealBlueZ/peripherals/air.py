@@ -71,9 +71,15 @@ class Air(LocalLink):
             loop.call_at(when, message.arrive)
 
     def send_to_host(self, peripheral, data: bytes, on_sent: Callable[[bool], None] = IGNORED) -> None:
-        """Sends an L2CAP frame. Calls `on_sent` with whether it was handed to the host."""
+        """Sends an L2CAP frame. Calls `on_sent` with whether it was handed to the host.
+
+        A frame that is in transit when the peripheral ends its link is discarded, as by a real controller.
+        """
+        connection = peripheral.connection
+
         def arrive() -> None:
-            on_sent(self.host is not None and self.host.receive(peripheral.address, data))
+            is_linked = self.host is not None and peripheral.connection is connection
+            on_sent(is_linked and self.host.receive(peripheral.address, data))
         self.deliver(Message(peripheral, True, arrive, on_sent))
 
     # Called by bumble's controllers.
