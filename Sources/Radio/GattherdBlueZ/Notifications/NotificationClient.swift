@@ -196,8 +196,11 @@ final class NotificationClient {
 
     /// Ends the subscriptions to a characteristic whose session bluetoothd has ended.
     func sessionEnded(_ path: String) {
-        // BlueZ signals the end of a session that we end before it answers.
-        guard !subscriptions.isEnding(path), let channel = subscriptions[path], channel.takesSignals else { return }
+        // BlueZ signals the end of a session that we end before it answers. We may have ended an earlier session
+        // without waiting for the answer.
+        guard !subscriptions.isEnding(path), let channel = subscriptions[path], channel.takesSignals,
+            !channel.isStarting
+        else { return }
         end(channel)
     }
 
