@@ -255,6 +255,17 @@ import Testing
         }
     }
 
+    @Test func `a subscription that a cancelled task ends is stopped`() async throws {
+        try await Stage.run { stage in
+            try await stage.subscribe(try await stage.connected())
+            await withTaskGroup(of: Void.self) { group in
+                group.cancelAll()
+                group.addTask { try? await stage.central.unsubscribe(SubscriptionToken(1)) }
+            }
+            await stage.fake.waitForCall("StopNotify")
+        }
+    }
+
     @Test func `two subscribers of one characteristic receive every value`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()

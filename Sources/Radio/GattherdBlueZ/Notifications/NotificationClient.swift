@@ -117,6 +117,12 @@ final class NotificationClient {
 
     /// Calls `StopNotify`; until the answer the subscriber receives further values.
     private func stopNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
+        guard !Task.isCancelled else {
+            // A cancelled task cannot wait for an answer.
+            close(channel)
+            endSession(channel.path)
+            throw BluetoothError(.cancelled, "cancelled")
+        }
         channel.isEnding = true
         subscriptions.beginEnding(channel.path)
         defer {
