@@ -61,7 +61,8 @@ extension Central {
         let id = keeper ?? registry.withLock { $0.makeID() }
         return link.state.withLock { state in
             guard state.isWanted else { return nil }
-            state.reconnecter = id
+            // An attempt that is cancelled before it begins is followed by another one.
+            (state.reconnecter, state.willTryAgain) = (id, true)
             return id
         }
     }
