@@ -47,7 +47,7 @@ package struct Composition: Sendable {
     ) async throws(GatewayError) {
         self.log = log
         let started = SystemClock.now
-        written.logOldKeys(log)
+        written.logWarnings(of: file, log)
         let registry = try written.loadProfiles(log)
         try written.http?.check(log)
         history = try await Self.history(written, log)

@@ -118,7 +118,7 @@ private struct ReloadedConfiguration: Sendable {
         } catch {
             throw GatewayError(error)
         }
-        configuration.logOldKeys(log)
+        configuration.logWarnings(of: file, log)
         registry = try configuration.loadProfiles(log)
         if let refusal = registry.refusals.first(where: { profilesInUse.contains(where: $0.concerns) }) {
             throw GatewayError(.configuration, refusal.description)
@@ -148,11 +148,15 @@ extension Configuration {
         }
     }
 
-    /// Logs the keys with old names.
-    func logOldKeys(_ log: Log) {
+    /// Logs the keys with old names, and the files that are not read.
+    func logWarnings(of file: ConfigurationFile, _ log: Log) {
         for key in oldKeys {
             let fields = [LogField("place", key.place), LogField("reason", key.finding.problem)]
             log(.warning, "the configuration has a key with an old name", fields)
+        }
+        for finding in file.unreadFiles {
+            let fields = [LogField("path", finding.file), LogField("advice", finding.problem)]
+            log(.warning, "a file of the configuration is not read", fields)
         }
     }
 
