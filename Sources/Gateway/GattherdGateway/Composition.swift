@@ -60,7 +60,7 @@ package struct Composition: Sendable {
         socket = try Self.controlSocket(configuration, log)
         let outputs = try OutputParts(running, history, log)
         self.outputs = outputs
-        alerts = AlertMonitor(raised: await Self.raisedAlerts(configuration)) { SystemClock.now }
+        alerts = AlertMonitor(await Self.raisedAlerts(configuration)) { SystemClock.now }
         let announcers: [any Announcer] = [live, alerts] + outputs.all.compactMap { $0 as? any Announcer }
         gateway = Self.gateway(running, history, outputs, live, alerts, announcers, enrolled, log)
         let state = Locked(ReloadState())
