@@ -90,14 +90,15 @@ package struct Composition: Sendable {
             outputs.board,
             log: log
         )
-        reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
+        let recorder = gateway.recorder
+        reloads = ReloadService(running, updater, enrolment, recorder, changes, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
         scan = PeripheralScan(running, supervisor)
         let editor = ConfigurationEditor(file, running, changes)
         let administration = GatewayAdministration(scan, editor, running, recent, reporter, restart)
         http = Self.http(running, gateway, outputs, reporter, commands, administration)
         outputs.router.open(gateway, outputs.all, started: started)
-        let (recorder, delivery) = (gateway.recorder, outputs.delivery)
+        let delivery = outputs.delivery
         alerts.open(
             record: { recorder.record(device: $0, kind: "alert", $1) },
             publish: { delivery?.setAlerts($0) }
