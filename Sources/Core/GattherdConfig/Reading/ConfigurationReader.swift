@@ -86,6 +86,7 @@ struct ConfigurationReader {
     private func adapters(_ section: SectionReader) -> AdapterChoice {
         if section.isWord("adapters", "auto") { return .auto }
         guard let addresses = section.list("adapters", .bluetoothAddress) else { return .auto }
+        section.refuseEmpty("adapters", "no adapter would be used; name one, or write auto")
         return .only(addresses.map(\.value))
     }
 
