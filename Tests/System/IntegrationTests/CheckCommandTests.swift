@@ -74,6 +74,20 @@ import Testing
         #expect(!complaints.contains("231d"))
     }
 
+    @Test func `an alert about a metric that no profile has gets a warning`() async throws {
+        let text = """
+            profiles: {paths: [p]}
+            alerts:
+              - {name: a, metric: x, above: 1}
+              - {name: b, metric: xx, above: 1}
+            """
+        let outcome = try await check(text, with: ["p/beacon.yaml": Self.beacon])
+        let words = "g.yaml:4:23: warning: 'xx' is not a metric of a profile; did you mean 'x'?"
+        #expect(outcome.code == 0)
+        #expect(outcome.complaints.split(separator: "\n").first.map(String.init) == words)
+        #expect(outcome.complaints.split(separator: "\n").count == 3)
+    }
+
     @Test(arguments: [("profiles: {paths: [p]}", Int32(0)), ("gatway: x", 78)])
     func `a file with another suffix than yaml gets a warning`(text: String, code: Int32) async throws {
         let outcome = try await check(text, with: ["gattherd.d/more.yml": "zzz: 1\n"])

@@ -145,7 +145,11 @@ extension Configuration {
                 log(.error, "profile refused", [.init("path", refusal.place), .init("reason", refusal.advice)])
             }
             let mismatches = mismatches(with: registry)
-            guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
+            for warning in mismatches where warning.severity == .warning {
+                log(.warning, "the configuration has an unknown name", [.init("reason", warning.headline)])
+            }
+            let errors = mismatches.filter { $0.severity == .error }
+            guard errors.isEmpty else { throw ConfigErrors(errors) }
             return registry
         } catch {
             throw GatewayError(error)
@@ -168,7 +172,7 @@ extension Configuration {
     func taking(_ next: Configuration) -> Configuration {
         var result = self
         (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)
-        result.alerts = next.alerts
+        (result.alerts, result.alertMetrics) = (next.alerts, next.alertMetrics)
         result.log.level = next.log.level
         result.mqtt?.copyRules(of: next.mqtt)
         return result
