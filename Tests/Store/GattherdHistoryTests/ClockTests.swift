@@ -161,6 +161,35 @@ struct ClockTests {
         #expect(try file.recordCursors().map(\.correction) == [0])
     }
 
+    @Test func `records and their cursor are corrected again if the first synchronisation was wrong`() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        try run(file, machine, minutes: 3)
+        try file.close()
+        machine.restart(error: -Self.day)
+        file = try open(machine, after: file)
+        let key = RecordCursor.Key(device: "meter", profile: "glucose", stream: "glucose")
+        var batch = ReadingBatch.plain([.integer(machine.truth)], at: machine.now)
+        batch.cursors[key] = RecordCursor(key: key, address: "A", number: 1, time: machine.now, state: "s")
+        try file.append(batch)
+        try appendRecords(400, 40, 3, to: file, machine)
+        machine.pass(60)
+        machine.synchronise(toError: 400 * Self.day)
+        try append(1, to: file, machine)
+        #expect(try file.recordCursors().map(\.correction) == [401 * Self.day * 1_000_000])
+        try finishUpkeep(file)
+        #expect(try file.recordCursors().map(\.correction) == [401 * Self.day * 1_000_000])
+        machine.synchronise()
+        try append(1, to: file, machine)
+        #expect(try file.recordCursors().map(\.correction) == [Self.day * 1_000_000])
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectSummaries()
+        #expect(try file.recordCursors().map(\.correction) == [Self.day * 1_000_000])
+        #expect(try file.recordCursors().first?.time == machine.now.advanced(by: .seconds(-62)))
+    }
+
     @Test(arguments: [-20_000 * day, -day, 2, 100 * day])
     func `records from before the machine's start are corrected, and delivered from the file`(error: Int64) throws {
         let machine = Machine(error: error)
