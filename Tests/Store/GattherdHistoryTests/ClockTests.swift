@@ -211,6 +211,36 @@ struct ClockTests {
         #expect(readings.allSatisfy { [.integer($0.time.microseconds)] == $0.samples.map(\.value) })
     }
 
+    @Test(arguments: [-1000, 1000])
+    func `the correction of old records passes over the time between them`(error: Int64) throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        var batch = ReadingBatch()
+        for _ in 0..<(3 * 24 * 60) {
+            batch.add(Fixture.plain(), at: machine.now, (0, .integer(machine.truth)))
+            machine.pass(60)
+        }
+        try file.append(batch)
+        try finishUpkeep(file)
+        try file.close()
+        machine.restart(error: error)
+        file = try open(machine, after: file)
+        try appendRecords(3, 2, 1, to: file, machine)
+        machine.pass(60)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        var steps = 0
+        while file.clock.currentShift != nil {
+            try file.upkeep()
+            steps += 1
+        }
+        #expect(steps < 120)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectSummaries()
+    }
+
     @Test(
         arguments: [-20_000 * day, -day, -90, -2, 2, 90, day, 20_000 * day]
     )
