@@ -674,6 +674,29 @@ struct ClockTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `records that were downloaded by a clock in 1969 are kept until their times are right`(isOn: Bool) throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        let keep = Duration.seconds(30 * Self.day)
+        var file = try open(machine, keep: keep)
+        try run(file, machine, minutes: 3)
+        machine.restart(error: -20_000 * Self.day)
+        file = try open(machine, keep: keep, after: file)
+        try run(file, machine, minutes: 5)
+        try appendRecords(400, 3, to: file, machine)
+        // The time that the machine was off makes the right clock doubtful for an hour.
+        machine.pass(7200)
+        machine.restart(error: 0)
+        if isOn { machine.synchronise() }
+        file = try open(machine, keep: keep, after: file)
+        try run(file, machine, minutes: 50)
+        #expect(try count("SELECT 1 FROM sample") == 58 * 60 + 1)
+        try run(file, machine, minutes: 50)
+        #expect(try count("SELECT 1 FROM sample") == 108 * 60 + 1)
+        #expect(try count("SELECT 1 FROM history WHERE abs(ts - value) > 700000000") == (isOn ? 0 : 301))
+    }
+
     @Test(
         arguments: [-20_000 * day, 400 * day]
     )
