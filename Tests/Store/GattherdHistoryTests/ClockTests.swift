@@ -669,9 +669,7 @@ struct ClockTests {
         try run(file, machine, minutes: 90)
         #expect(try count("SELECT 1 FROM sample") == 123 * 60)
         #expect(try count("SELECT 1 FROM history WHERE abs(ts - value) > 700000000") == 0)
-        withKnownIssue("a summary may keep the wrong time of a start whose clock was never right") {
-            try expectOrder()
-        }
+        try expectOrder()
     }
 
     @Test(arguments: [true, false])

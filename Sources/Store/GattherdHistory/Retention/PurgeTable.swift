@@ -183,6 +183,16 @@ extension PurgeTable.Kind {
     /// The column with the number of a sample's reading; other rows count as the reading 0.
     fileprivate var number: String { self == .samples ? "seq" : "0" }
 
+    /// Returns the end of the rows that belong to a time range.
+    ///
+    /// A summary has the start of its hour, but its samples may be from after the end.
+    func end(of times: Range<Int64>) -> Int64 {
+        switch self {
+        case .minutes, .hours: times.upperBound.rounded(downTo: Resolution.hours.length)
+        case .samples, .rejects, .events: times.upperBound
+        }
+    }
+
     /// The keys in the file of the times in which rows may have been deleted.
     fileprivate var purgedKeys: StateTable.PurgedKeys? {
         switch self {

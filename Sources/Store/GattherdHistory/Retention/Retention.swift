@@ -158,7 +158,7 @@ final class Retention {
     private func purge(_ table: PurgeTable, _ part: AgePlan.Part, _ newest: Int64) throws(StoreFault) -> Bool {
         guard let keep = limits.keep(table.kind) else { return false }
         let age = Timestamp(microseconds: part.now).advanced(by: .zero - keep).microseconds
-        var end = min(age, part.times.upperBound)
+        var end = min(age, table.kind.end(of: part.times))
         var start = max(place, part.times.lowerBound == .min ? .min : part.times.lowerBound - 1)
         if table.kind == .samples { start = waiting.start(after: start, waitingState) }
         let spared = part.isPending ? PurgeTable.Spared() : sparedSamples(keep)
