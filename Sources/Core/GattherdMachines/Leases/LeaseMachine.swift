@@ -346,23 +346,29 @@ public struct LeaseMachine: Sendable {
         return releaseIfDue(at: now)
     }
 
-    /// Releases the leases at the end, once no answer is awaited.
+    /// Releases the leases and withdraws the bids at the end, once no answer is awaited.
     private mutating func releaseIfDue(at now: Duration) -> [Effect] {
         guard releaseEnd != nil, !exchanges.isPending else { return [] }
         releaseEnd = nil
-        let requests = devices.keys.sorted().compactMap { name -> LeaseRequest? in
-            guard let state = devices[name], let grant = state.grant, now < grant.until else { return nil }
-            devices[name]?.role = .standby
-            let bid = LeaseBid(gateway: gateway, standing: .gone)
-            return LeaseRequest(
-                device: name,
-                address: state.settings.address,
-                bid: bid,
-                isBidDue: true,
-                operation: .release(epoch: grant.epoch),
-                reason: "the gateway was stopped"
-            )
-        }
+        let requests = devices.keys.sorted().compactMap { lastRequest($0, at: now) }
         return requests.isEmpty ? [] : send(requests, at: now)
+    }
+
+    /// Returns the last request for a device; `nil` if the gateway has neither its lease nor a bid.
+    ///
+    /// Without it, other gateways would leave the device to this one until the bid is old.
+    private mutating func lastRequest(_ name: String, at now: Duration) -> LeaseRequest? {
+        guard let state = devices[name] else { return nil }
+        let grant = state.grant.flatMap { now < $0.until ? $0 : nil }
+        guard grant != nil || state.hasBid(policy, at: now) else { return nil }
+        devices[name]?.role = .standby
+        return LeaseRequest(
+            device: name,
+            address: state.settings.address,
+            bid: LeaseBid(gateway: gateway, standing: .gone),
+            isBidDue: true,
+            operation: grant.map { .release(epoch: $0.epoch) } ?? .observe,
+            reason: "the gateway was stopped"
+        )
     }
 }

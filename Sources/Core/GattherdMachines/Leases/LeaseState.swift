@@ -184,6 +184,12 @@ struct LeaseState: Sendable {
         return change >= (isHandingOver ? 1 : Self.notableChange) || now - sentTime >= policy.renewal
     }
 
+    /// True if the centre has a bid of this gateway that others may consider.
+    func hasBid(_ policy: LeaseMachine.Policy, at now: Duration) -> Bool {
+        guard let sentBid, sentBid.standing != .gone else { return false }
+        return now - sentTime < policy.bidLimit
+    }
+
     // MARK: - The lease
 
     var grant: Grant? {
@@ -231,7 +237,7 @@ struct LeaseState: Sendable {
     func rivals(of gateway: String, _ policy: LeaseMachine.Policy, at now: Duration) -> [LeaseBid] {
         (row?.bids ?? []).filter { $0.bid.gateway != gateway }.compactMap { entry in
             let age = entry.age + (now - rowTime)
-            guard age < policy.renewal * 5 / 2, row?.gateways?.contains(entry.bid.gateway) ?? true else { return nil }
+            guard age < policy.bidLimit, row?.gateways?.contains(entry.bid.gateway) ?? true else { return nil }
             var bid = entry.bid
             if age >= policy.renewal * 3 / 2, bid.standing != .linked, bid.standing != .gone { bid.standing = .silent }
             return bid
