@@ -131,6 +131,14 @@ struct PresentationTests {
         #expect(try decode("01 02", "04 00 00 27 01 00 00", "04 00 00 27 01 00 00") == ["x_1 1", "x_2 2"])
     }
 
+    @Test func `values that a device describes alike are numbered`() throws {
+        #expect(try decode("01 02", "04 00 00 27 01 06 01", "04 00 00 27 01 06 01") == ["x_1 1", "x_2 2"])
+        #expect(
+            try decode("01 02 03", "04 00 00 27 01 02 00", "04 00 00 27 01 00 00", "04 00 00 27 01 06 01")
+                == ["x_1 1", "x_2 2", "x_3 3"]
+        )
+    }
+
     @Test(
         arguments: ["00 00 00 27 01 00 00", "1D 00 00 27 01 00 00", "04 00 00 27 01 00", ""]
     )
