@@ -14,6 +14,8 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     /// The service that contains it; `nil` for any service of the profile.
     public var service: BluetoothUUID?
     public var uuid: BluetoothUUID
+    /// The handle of the only characteristic that is meant; `nil` for any with the UUID.
+    public var handle: String?
     public var stream: String
     public var metrics: [MetricDescriptor]
     public var subscription: SubscriptionMode

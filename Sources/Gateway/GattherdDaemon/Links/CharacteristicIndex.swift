@@ -43,7 +43,8 @@ struct CharacteristicIndex: Sendable {
     ) -> some Sequence<RemoteCharacteristic> {
         // Some devices write and notify by two characteristics of one UUID.
         (byUUID[wanted.uuid] ?? []).lazy.filter {
-            fits($0.service, wanted.service, profile) && (wanted.poll == nil || $0.properties.isNotifying)
+            fits($0.service, wanted.service, profile) && (wanted.handle ?? $0.handle) == $0.handle
+                && (wanted.poll == nil || $0.properties.isNotifying)
         }
     }
 

@@ -64,17 +64,17 @@ struct PresentationMaker {
         var builder = ProgramBuilder()
         for (format, name) in zip(formats, Self.metrics(of: formats, in: stream)) { builder.add(format, name: name) }
         programs.append(builder.finished(formats))
-        characteristics.append(
-            CharacteristicDescriptor(
-                service: described.service,
-                uuid: described.uuid,
-                stream: stream,
-                metrics: builder.metrics,
-                subscription: described.isNotifying ? .notify : .none,
-                isReadAtConnect: described.isReadable,
-                pollInstead: described.isReadable ? Self.pause : nil
-            )
+        var descriptor = CharacteristicDescriptor(
+            service: described.service,
+            uuid: described.uuid,
+            stream: stream,
+            metrics: builder.metrics,
+            subscription: described.isNotifying ? .notify : .none,
+            isReadAtConnect: described.isReadable,
+            pollInstead: described.isReadable ? Self.pause : nil
         )
+        descriptor.handle = described.handle
+        characteristics.append(descriptor)
     }
 
     /// Returns a name for each value: the stream's, or with several values also the namespace description or the number
