@@ -97,8 +97,7 @@ public protocol Profile: Sendable {
     var isOptIn: Bool { get }
     var characteristics: [CharacteristicDescriptor] { get }
     /// The frames to decode from advertisements. A profile with frames has no characteristics, and its devices are
-    /// never
-    /// connected.
+    /// never connected.
     var advertisements: [AdvertisementDescriptor] { get }
     var controls: [ControlDescriptor] { get }
     /// The models of devices that the profile is known to serve.
@@ -159,8 +158,6 @@ extension Profile {
     ///
     /// The first frame with matching bytes and length is returned, else the first with matching bytes, which rejects
     /// the payload. `nil` if no frame matches, or if only the unknown name distinguishes several that match.
-    /// and length, else the first with matching bytes, which will reject them; `nil` if none matches, and as long as
-    /// several do that only an unknown name distinguishes.
     public func frame(
         _ octets: [UInt8],
         from source: AdvertisementSource,
