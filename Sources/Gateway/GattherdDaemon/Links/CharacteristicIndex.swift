@@ -37,15 +37,16 @@ struct CharacteristicIndex: Sendable {
     }
 
     /// Returns the characteristics that match a profile's characteristic, in the order of the table.
-    func candidates(
-        _ wanted: CharacteristicDescriptor,
-        for profile: any Profile
-    ) -> some Sequence<RemoteCharacteristic> {
-        // Some devices write and notify by two characteristics of one UUID.
-        (byUUID[wanted.uuid] ?? []).lazy.filter {
+    ///
+    /// Some devices write and notify by two characteristics of one UUID. Those that can only be written are left out if
+    /// others have values.
+    func candidates(_ wanted: CharacteristicDescriptor, for profile: any Profile) -> [RemoteCharacteristic] {
+        let fitting = (byUUID[wanted.uuid] ?? []).filter {
             fits($0.service, wanted.service, profile) && (wanted.handle ?? $0.handle) == $0.handle
                 && (wanted.poll == nil || $0.properties.isNotifying)
         }
+        let withValues = fitting.filter { $0.properties.isNotifying || $0.properties.isReadable }
+        return withValues.isEmpty ? fitting : withValues
     }
 
     /// Returns the characteristic that a stream's requests are written to.
