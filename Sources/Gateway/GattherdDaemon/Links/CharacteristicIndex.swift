@@ -28,12 +28,16 @@ struct CharacteristicIndex: Sendable {
     }
 
     /// Returns the first characteristic with the UUID in the service, or without one in a service of the profile.
+    ///
+    /// Of several, one whose properties are `suitable` takes precedence: some devices write and notify by two.
     func find(
         _ uuid: BluetoothUUID,
         in service: BluetoothUUID?,
-        for profile: any Profile
+        for profile: any Profile,
+        _ suitable: (CharacteristicProperties) -> Bool
     ) -> RemoteCharacteristic? {
-        byUUID[uuid]?.first { fits($0.service, service, profile) }
+        let fitting = (byUUID[uuid] ?? []).filter { fits($0.service, service, profile) }
+        return fitting.first { suitable($0.properties) } ?? fitting.first
     }
 
     /// Returns the characteristics that match a profile's characteristic, in the order of the table.
