@@ -11,11 +11,6 @@ struct PublishGate: Sendable {
         var isUnheard = false
     }
 
-    private struct Awaited: Hashable, Sendable {
-        let seq: Int64
-        let since: Duration
-    }
-
     /// The decision on an answered reading.
     struct Decision {
         /// True if the cursor may pass the reading; false if it must be published again.
@@ -35,14 +30,7 @@ struct PublishGate: Sendable {
     /// The time at which publishing can continue without another event.
     private(set) var resumeAt: Duration?
     private var hold: Hold?
-    /// The reading in flight that holds up the cursor, and since when.
-    private var awaited: Awaited?
-    /// The sending time of the newest reading that the broker has answered in this session.
-    private var answeredSentAt = Duration.zero
-    /// The time of the next search for readings that the broker has left out; `nil` while none is in flight.
-    private var searchAt: Duration?
-    /// The last reading that the broker did not acknowledge in time; others do not wait for it.
-    private var overdue: Int64?
+    private var acknowledgements: AcknowledgementWatch
     /// The refusals since the broker last accepted a reading.
     private var refusals = RefusalRun()
     /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
@@ -53,6 +41,7 @@ struct PublishGate: Sendable {
     init(options: DeliveryMachine.Options) {
         self.options = options
         pace = options.pace
+        acknowledgements = AcknowledgementWatch(limit: options.acknowledgement)
     }
 
     // MARK: - The session
@@ -78,8 +67,8 @@ struct PublishGate: Sendable {
     /// Ends the session.
     mutating func reset() {
         (isOpen, isProven) = (false, false)
-        (hold, subscribersDue, awaited, resumeAt, searchAt) = (nil, nil, nil, nil, nil)
-        answeredSentAt = .zero
+        (hold, subscribersDue, resumeAt) = (nil, nil, nil)
+        acknowledgements.reset()
         refusals.endHold()
     }
 
@@ -142,8 +131,7 @@ struct PublishGate: Sendable {
     /// After a reconnect a single reading is sent first, so that few are out of order if subscribers return at that
     /// moment.
     private func currentLimit(_ awaited: Int64?) -> Int {
-        let isOverdue = overdue != nil && awaited == overdue
-        return isProven || hold != nil || isOverdue ? limit : 1
+        isProven || hold != nil || acknowledgements.isOverdue(awaited) ? limit : 1
     }
 
     /// The reason why readings wait, if they do.
@@ -157,40 +145,20 @@ struct PublishGate: Sendable {
 
     /// Records the readings in flight; one of them may hold up the cursor.
     mutating func updateAwaited(_ window: DeliveryWindow?, at now: Duration) {
-        let seq = window?.awaited
-        if awaited?.seq != seq { awaited = seq.map { Awaited(seq: $0, since: now) } }
-        if window?.inFlight ?? 0 == 0 {
-            searchAt = nil
-        } else if searchAt == nil {
-            searchAt = now + options.acknowledgement
-        }
+        acknowledgements.update(window?.awaited, isAnyInFlight: window?.inFlight ?? 0 != 0, at: now)
     }
 
     /// Records that the broker has answered a reading.
     mutating func answered(sentAt: Duration) {
-        answeredSentAt = max(answeredSentAt, sentAt)
+        acknowledgements.answered(sentAt: sentAt)
     }
 
-    /// The deadline for the acknowledgement of the oldest reading, and for the search for a skipped one.
-    var acknowledgementDeadline: Duration? {
-        let awaited = awaited.map { $0.since + options.acknowledgement }
-        return [awaited, searchAt].compactMap(\.self).min()
-    }
+    /// The time at which the broker must have acknowledged the readings in flight.
+    var acknowledgementDeadline: Duration? { acknowledgements.deadline }
 
     /// Returns the reading that the broker has not acknowledged in time, if any.
-    ///
-    /// The reading is at the cursor, or the broker has skipped it: it has acknowledged another one that was sent much
-    /// later. While the broker holds back the oldest reading, the cursor does not show this.
     mutating func timeOut(_ window: DeliveryWindow?, at now: Duration) -> Int64? {
-        var found: Int64?
-        if let awaited, now >= awaited.since + options.acknowledgement {
-            found = awaited.seq
-        } else if let searchAt, now >= searchAt {
-            self.searchAt = now + options.acknowledgement
-            found = window?.sent(before: answeredSentAt - options.acknowledgement)
-        }
-        if let found { overdue = found }
-        return found
+        acknowledgements.timeOut(at: now) { window?.sent(before: $0) }
     }
 
     // MARK: - Answers
