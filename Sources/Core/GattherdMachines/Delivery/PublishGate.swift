@@ -33,8 +33,6 @@ struct PublishGate: Sendable {
     private var acknowledgements: AcknowledgementWatch
     /// The refusals since the broker last accepted a reading.
     private var refusals = RefusalRun()
-    /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
-    private var subscribersDue: Duration?
     private var subscribers = SubscriberWatch()
     private var pace: TokenBucket
 
@@ -48,7 +46,7 @@ struct PublishGate: Sendable {
 
     /// Starts a session; after a reconnect, publishing waits until subscribers may be back.
     mutating func connected(isReconnect: Bool, receiveMaximum: Int, at now: Duration) {
-        subscribersDue = isReconnect ? now + options.subscriberTimeout : nil
+        if isReconnect { subscribers.startWait(until: now + options.subscriberTimeout) }
         drainAt = isReconnect ? now + options.reconnectPause : now
         setLimit(receiveMaximum)
     }
@@ -67,8 +65,9 @@ struct PublishGate: Sendable {
     /// Ends the session.
     mutating func reset() {
         (isOpen, isProven) = (false, false)
-        (hold, subscribersDue, resumeAt) = (nil, nil, nil)
+        (hold, resumeAt) = (nil, nil)
         acknowledgements.reset()
+        subscribers.sessionEnded()
         refusals.endHold()
     }
 
@@ -212,22 +211,20 @@ struct PublishGate: Sendable {
 
     /// Waits for a missing subscriber only after a reconnect; otherwise it has unsubscribed.
     private mutating func subscriberMissing(_ reading: JournalReading, at now: Duration) -> Decision {
-        let isExpected = subscribersDue != nil && subscribers.expects(for: reading)
-        if isExpected, let due = subscribersDue, now < due {
-            let report: DeliveryMachine.Report? = hold?.isUnheard == true ? nil : .awaitingSubscribers(reading)
+        let due = subscribers.waitEnd(for: reading)
+        let hasWaited = hold?.isUnheard == true
+        if let due, now < due {
+            let report: DeliveryMachine.Report? = hasWaited ? nil : .awaitingSubscribers(reading)
             return putBack(reading, isUnheard: true, until: min(now + options.subscriberPause, due), report)
         }
-        let hasWaited = hold?.isUnheard == true
-        if isExpected { endWait() }
+        if due != nil { endWait() }
         subscribers.left(reading)
-        return acknowledge(reading, isExpected && hasWaited ? .goingOnWithoutSubscribers : nil)
+        return acknowledge(reading, due != nil && hasWaited ? .goingOnWithoutSubscribers : nil)
     }
 
     /// Ends the wait for subscribers, because all clients of a broker return at about the same time.
     private mutating func endWait() {
-        guard subscribersDue != nil else { return }
-        subscribersDue = nil
-        subscribers.endAssumption()
+        guard subscribers.endWait() else { return }
         if hold?.isUnheard == true { hold = nil }
     }
 
