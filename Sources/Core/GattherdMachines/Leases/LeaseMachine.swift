@@ -31,7 +31,7 @@ public struct LeaseMachine: Sendable {
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         switch event {
         case .configured(let devices): configure(devices)
-        case .heard(let device, let adapter, let rssi): self.devices[device]?.record(rssi, on: adapter, at: now)
+        case .heard(let device, let adapter, let rssi): self.devices[device]?.reach.record(rssi, on: adapter, at: now)
         case .link(let device, let phase): devices[device]?.setPhase(phase, policy, at: now)
         case .slots(let isFull): self.isFull = isFull
         case .answered(let ticket, let rows):
@@ -141,7 +141,7 @@ public struct LeaseMachine: Sendable {
 
     private mutating func decide(_ name: String, at now: Duration) -> [Effect] {
         guard var state = devices[name] else { return [] }
-        state.updateAudibility(outlook(state, at: now).own.isAudible, at: now)
+        state.reach.updateAudibility(outlook(state, at: now).own.isAudible, at: now)
         let outlook = outlook(state, at: now)
         switch state.role {
         case .owner where outlook.hasOldRow: break
@@ -182,10 +182,9 @@ public struct LeaseMachine: Sendable {
 
     /// Releases the lease if another gateway should have it.
     private mutating func reconsider(_ state: inout LeaseState, _ grant: LeaseState.Grant, at now: Duration) {
-        let isStuck = state.unlinkedSince.map { now - $0 >= policy.linkLimit } ?? false
         let isHeardElsewhere = outlook(state, at: now).rivals.contains(where: \.isAudible)
-        if isStuck, state.settings.isConnectable, state.phase != .held, isHeardElsewhere {
-            state.block("it could not be connected in \(policy.linkLimit.components.seconds) s", policy, at: now)
+        if state.reach.isStuck(for: policy.linkLimit, at: now), isHeardElsewhere {
+            state.reach.block("it could not be connected in \(policy.linkLimit.components.seconds) s", policy, at: now)
         }
         let election = outlook(state, at: now).challenge
         state.reason = election.reason
@@ -200,7 +199,7 @@ public struct LeaseMachine: Sendable {
     private func rejoin(_ state: inout LeaseState, _ outlook: LeaseOutlook) {
         guard state.rowTime >= (exchanges.contact ?? .zero) else { return }
         let isFree = outlook.owner.map { $0 == gateway } ?? true
-        guard isFree, state.phase == .linked || outlook.shouldClaim else {
+        guard isFree, state.reach.phase == .linked || outlook.shouldClaim else {
             (state.role, state.isAdmitted) = (.standby, false)
             return
         }
@@ -305,7 +304,7 @@ public struct LeaseMachine: Sendable {
             guard isOurs, row.isGranted else { return leave(&state, row) }
             state.role = .owner(LeaseState.Grant(epoch: row.epoch, until: sent + policy.duration))
             (state.isAdmitted, state.renewedAt) = (true, sent)
-            state.beginOwnership(policy.claimGrace, at: now)
+            state.reach.beginOwnership(policy.claimGrace, at: now)
         case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
             guard isOurs, row.epoch == epoch, row.isGranted else { return leave(&state, row) }
             grant.until = sent + policy.duration
