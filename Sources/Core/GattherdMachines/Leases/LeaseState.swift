@@ -18,9 +18,9 @@ struct LeaseState: Sendable {
     }
 
     private(set) var settings: LeasedDevice
-    var role = Role.standby
+    private(set) var role = Role.standby
     /// True if the link may be made.
-    var isAdmitted = false
+    private(set) var isAdmitted = false
     /// The reason of the last decision.
     var reason = ""
     var reach: DeviceReach
@@ -31,7 +31,7 @@ struct LeaseState: Sendable {
     private(set) var sentBid: LeaseBid?
     private var sentTime = Duration.zero
     /// The time of the last claim or renewal.
-    var renewedAt = Duration.zero
+    private(set) var renewedAt = Duration.zero
 
     /// True if this gateway was the last owner before its restart.
     private let isRecalled: Bool
@@ -62,9 +62,72 @@ struct LeaseState: Sendable {
     /// The cause of the last release.
     private(set) var cause: LeaseCause?
 
+    // MARK: - The role
+
+    /// Starts a claim, and returns its operation.
+    mutating func claim(_ reason: String) -> LeaseRequest.Operation {
+        (role, self.reason) = (.claiming, reason)
+        return .claim(epoch: row?.epoch ?? 0)
+    }
+
+    /// Ends a claim without an answer; the centre may have given the lease, but it does not count.
+    mutating func claimFailed() {
+        guard role == .claiming else { return }
+        role = isAdmitted ? .alone : .standby
+    }
+
     /// Starts the release of the device.
     mutating func release(_ grant: Grant, _ cause: LeaseCause, at now: Duration) {
         (role, isAdmitted, self.cause) = (.releasing(grant, since: now), false, cause)
+    }
+
+    /// Ends the lease with the gateway, whose link may stay.
+    mutating func stop() { role = .standby }
+
+    /// Connects the device while the centre is unreachable, if this gateway owned it last, or it belongs to it.
+    mutating func goAlone(_ gateway: String) {
+        guard !excludes(gateway) else { return reason = "the centre is away, and it is for other gateways" }
+        let isOwn = settings.gateways?.first == gateway
+        if isOwn || wasOwned(by: gateway) { (role, isAdmitted) = (.alone, true) }
+        reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
+    }
+
+    /// Leaves the device to others.
+    mutating func standBy() { (role, isAdmitted) = (.standby, false) }
+
+    /// Follows the centre's answer to an operation that was sent at a time.
+    mutating func follow(
+        _ row: LeaseRow,
+        _ operation: LeaseRequest.Operation,
+        of gateway: String,
+        _ policy: LeaseMachine.Policy,
+        sent: Duration,
+        at now: Duration
+    ) {
+        let isOurs = row.owner == gateway && !row.isReleased
+        switch (operation, role) {
+        case (.claim, .claiming):
+            guard isOurs, row.isGranted else { return leave(row) }
+            role = .owner(Grant(epoch: row.epoch, until: sent + policy.duration))
+            (isAdmitted, renewedAt) = (true, sent)
+            reach.beginOwnership(policy.claimGrace, at: now)
+        case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
+            guard isOurs, row.epoch == epoch, row.isGranted else { return leave(row) }
+            grant.until = sent + policy.duration
+            (role, renewedAt) = (.owner(grant), sent)
+        case (.renew(let epoch), .releasing(let grant, _)) where grant.epoch == epoch:
+            if !isOurs || row.epoch != epoch { leave(row) }
+        case (.release, .releasing): leave(row)
+        case (_, .owner(let grant)):
+            if row.epoch != grant.epoch || row.owner != gateway { leave(row) }
+        default: break
+        }
+    }
+
+    /// Stops being the owner.
+    private mutating func leave(_ row: LeaseRow) {
+        standBy()
+        reason = row.reason
     }
 
     // MARK: - Input
