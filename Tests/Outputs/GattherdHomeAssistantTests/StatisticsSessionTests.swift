@@ -165,7 +165,7 @@ import Testing
         #expect(abs(converted - expected) < 0.001)
     }
 
-    @Test func `the same unit changes no digit`() throws {
+    @Test func `a conversion to the same unit is exact`() throws {
         #expect(try #require(StatisticsUnit(from: "°F", to: "°F")).convert(0.1) == 0.1)
         #expect(try #require(StatisticsUnit(from: nil, to: nil)).convert(0.1) == 0.1)
     }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The decision which readings may be published in a session: pace, pauses, holds and missing subscribers.
+/// The conditions under which readings may be published in a session: pace, pauses, holds and missing subscribers.
 struct PublishGate: Sendable {
     /// Readings held back because the broker was busy or had no subscriber for them.
     private struct Hold: Hashable, Sendable {

@@ -266,7 +266,7 @@ public struct SilenceWatch: Equatable, Sendable {
 /// with a single link.
 private struct CountTimes {
     private static let longest: Int64 = 10_000_000_000
-    /// The longest interval is halved at most this often.
+    /// The maximum number of times that the longest interval is halved.
     private static let halvings: Int64 = 10
 
     private let interval: Int64

@@ -202,7 +202,9 @@ private struct StateQueue {
     }
 }
 
-/// States whose topics are set aside, until the next attempts at them; at most as many as refused topics.
+/// The newest states of topics that are set aside, held until the next attempt.
+///
+/// There are at most as many as refused topics.
 ///
 /// On the loop's thread only.
 final class HeldStates {
