@@ -67,6 +67,7 @@ final class BrokerSession {
     }
 
     var isConnected: Bool { connectedAt != nil }
+    var isClosed: Bool { connection.isClosed }
     /// True if the broker has answered every packet.
     var isIdle: Bool { sender.messagesInFlight == 0 && sender.readingsInFlight == 0 }
 

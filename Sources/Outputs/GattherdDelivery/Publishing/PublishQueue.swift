@@ -25,7 +25,7 @@ struct PublishQueue {
         case subscribeToBirth
         /// The subscription to the birth message on its default topic, which the broker's access list may forbid.
         case subscribeToDefaultBirth
-        /// The subscription that shows if another client overwrites `online`.
+        /// The subscription that shows the retained state, and if another client overwrites `online`.
         case subscribeToState
         /// The end of that subscription before the last `offline`, which the broker would otherwise send back.
         case unsubscribeFromState
