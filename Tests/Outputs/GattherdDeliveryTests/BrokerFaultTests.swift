@@ -129,6 +129,24 @@ struct BrokerFaultTests {
         #expect(kinds.withLock { $0.last == .disconnect } == (reason == 0))
     }
 
+    /// Both packets often arrive in one segment.
+    @Test func `a session that ends together with its CONNACK ends for the broker's reason, and loses no event`()
+        async throws
+    {
+        let broker = try FakeBroker { client, _ in
+            _ = client.next()
+            // CONNACK, then DISCONNECT with "quota exceeded".
+            client.send([0x20, 3, 0, 0, 0, 0xE0, 1, 0x97])
+            client.end()
+        }
+        let delivery = try broker.delivery(TestLog())
+        delivery.announce(LifecycleEvent(time: Timestamp(microseconds: 0), kind: "daemon", [:]))
+        await delivery.running {
+            #expect(await delivery.waitForFault()?.detail == "the broker ended the session (quota exceeded)")
+        }
+        #expect(delivery.counters.eventsDropped.value == 0)
+    }
+
     static let refusals: [(UInt8, BrokerFault.Kind, String)] = [
         (0x86, .credentials, "bad user name or password"), (0x87, .credentials, "not authorized"),
         (0x84, .session, "version of MQTT"), (0x85, .session, "client id"), (0x88, .busy, "server unavailable"),
