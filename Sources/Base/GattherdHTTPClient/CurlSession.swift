@@ -3,8 +3,8 @@ import GattherdSync
 
 /// The handles of libcurl for one request at a time, and the connection that is kept between requests.
 ///
-/// `@unchecked Sendable` is safe: ``HTTPClient`` gives a session to one thread at a time. Only ``wake()`` is called by
-/// others, which libcurl allows.
+/// `@unchecked Sendable` is safe: ``HTTPClient`` gives a session to one thread at a time. Other threads call only
+/// ``wake()``, which libcurl allows.
 @safe final class CurlSession: @unchecked Sendable {
     /// libcurl must be initialised once before its first use.
     private static let isInitialised = curl_global_init(3) == CURLE_OK

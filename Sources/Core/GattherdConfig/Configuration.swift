@@ -12,6 +12,8 @@ package struct Configuration: Hashable, Sendable {
     package var devices: [DeviceSettings] = []
     package var enrol: [EnrolRule] = []
     package var alerts: [AlertRule] = []
+    /// The metrics that the rules of alerts name.
+    package var alertMetrics: [Located<String>] = []
     package var history: HistorySettings
     /// The section `mqtt`; `nil` without MQTT.
     package var mqtt: MQTTSettings?

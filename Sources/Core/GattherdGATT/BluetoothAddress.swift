@@ -25,6 +25,19 @@ public struct BluetoothAddress: Hashable, Sendable {
         self.value = value
     }
 
+    /// Parses an address as people and labels write it: `C0:FF:EE:00:00:01`, `c0-ff-ee-00-00-01` or `C0FFEE000001`.
+    ///
+    /// For the arguments of commands: a device may have such a name, so compare names first. `nil` if it is invalid.
+    public init?(anyNotation text: some StringProtocol) {
+        let bytes = Array(text.utf8)
+        guard bytes.count == 12 else {
+            self.init(String(text.map { $0 == "-" || $0 == "_" ? ":" : $0 }))
+            return
+        }
+        let octets = stride(from: 0, to: 12, by: 2).map { String(decoding: bytes[$0..<$0 + 2], as: UTF8.self) }
+        self.init(octets.joined(separator: ":"))
+    }
+
     /// True for a static random address, which changes at most when the peripheral restarts.
     ///
     /// Meaningless for public ones.

@@ -154,11 +154,6 @@ extension AdvertisingData {
 }
 
 extension AdvertisedTraits {
-    /// Creates the traits that an advertisement has by itself.
-    package init(_ data: AdvertisingData) {
-        self.init(name: data.name, services: data.services, data)
-    }
-
     /// Creates the traits of a device that has sent this name and these services, perhaps earlier.
     package init(name: String?, services: [BluetoothUUID], _ data: AdvertisingData) {
         var (companies, parts) = ([UInt16: [UInt8]](), [BluetoothUUID: [UInt8]]())

@@ -5,7 +5,7 @@ public struct AlertRule: Hashable, Sendable {
         case silent(Duration)
         /// A battery has less than this, in percent.
         case batteryBelow(Double)
-        /// A value of the metric is outside of the bounds; a missing bound is none.
+        /// A value of the metric is outside of the bounds; `nil` is no bound.
         case outside(metric: String, below: Double?, above: Double?)
     }
 

@@ -118,7 +118,7 @@ public struct BytePattern: Hashable, Sendable {
     public init?(_ text: some StringProtocol) {
         let words = text.split(separator: " ")
         let octets = words.map { $0 == "??" ? [nil] : Hexadecimal.octets($0).map { $0.map(Optional.some) } }
-        guard !words.isEmpty, octets.allSatisfy({ $0 != nil }) else { return nil }
+        guard !words.isEmpty, octets.allSatisfy({ $0?.isEmpty == false }) else { return nil }
         self.octets = octets.flatMap { $0 ?? [] }
     }
 

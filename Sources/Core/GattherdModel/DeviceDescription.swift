@@ -44,6 +44,8 @@ public struct DeviceDescription: Hashable, Sendable {
 public struct DescribedCharacteristic: Hashable, Sendable {
     public var service: BluetoothUUID
     public var uuid: BluetoothUUID
+    /// The handle that distinguishes it from others with the UUID; `nil` if it is the only one.
+    public var handle: String?
     /// The value of its User Description; `nil` if it has none.
     public var description: [UInt8]?
     /// The values of its Presentation Formats, in order.

@@ -14,6 +14,8 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     /// The service that contains it; `nil` for any service of the profile.
     public var service: BluetoothUUID?
     public var uuid: BluetoothUUID
+    /// The handle of the only characteristic that is meant; `nil` for any with the UUID.
+    public var handle: String?
     public var stream: String
     public var metrics: [MetricDescriptor]
     public var subscription: SubscriptionMode
@@ -95,8 +97,7 @@ public protocol Profile: Sendable {
     var isOptIn: Bool { get }
     var characteristics: [CharacteristicDescriptor] { get }
     /// The frames to decode from advertisements. A profile with frames has no characteristics, and its devices are
-    /// never
-    /// connected.
+    /// never connected.
     var advertisements: [AdvertisementDescriptor] { get }
     var controls: [ControlDescriptor] { get }
     /// The models of devices that the profile is known to serve.
@@ -156,20 +157,24 @@ extension Profile {
     /// Returns the one-part frame that matches an advertisement, and its payload.
     ///
     /// The first frame with matching bytes and length is returned, else the first with matching bytes, which rejects
-    /// the payload. `nil` if no frame matches, or if only the unknown name distinguishes several that match.
-    /// and length, else the first with matching bytes, which will reject them; `nil` if none matches, and as long as
-    /// several do that only an unknown name distinguishes.
+    /// the payload. `nil` if no frame matches, or if a name that is not known yet decides which one does.
     public func frame(
         _ octets: [UInt8],
         from source: AdvertisementSource,
         name: String?
     ) -> (index: Int, payload: [UInt8])? {
-        let like = advertisements.enumerated().compactMap { index, frame -> (index: Int, payload: [UInt8])? in
-            guard frame.before.isEmpty, frame.admits(name: name) else { return nil }
+        let candidates = advertisements.enumerated().compactMap { index, frame -> (index: Int, payload: [UInt8])? in
+            guard frame.before.isEmpty else { return nil }
             return frame.contents(octets, from: source).map { (index, $0) }
         }
-        let fitting = like.filter { advertisements[$0.index].admits(length: $0.payload.count) }
-        guard let first = fitting.first else { return like.first }
+        let like = candidates.filter { advertisements[$0.index].admits(name: name) }
+        let hasLength = { [advertisements] (frame: (index: Int, payload: [UInt8])) in
+            advertisements[frame.index].admits(length: frame.payload.count)
+        }
+        let fitting = like.filter(hasLength)
+        guard let first = fitting.first else {
+            return name == nil && candidates.contains(where: hasLength) ? nil : like.first
+        }
         let isAmbiguous = name == nil && fitting.count > 1 && !advertisements[first.index].names.isEmpty
         return isAmbiguous ? nil : first
     }

@@ -39,13 +39,11 @@ extension Composition {
     }
 
     /// The alerts that the last run left raised; their events are in history.
-    static func raisedAlerts(_ configuration: Configuration) async -> [ActiveAlert] {
-        guard !configuration.alerts.isEmpty else { return [] }
+    static func raisedAlerts(_ configuration: Configuration) async -> InheritedAlerts {
+        let rules = configuration.alerts
+        guard !rules.isEmpty else { return InheritedAlerts() }
         let path = configuration.history.path.value
-        let events = await NamedThread.result(name: "alerts") {
-            (try? HistoryReader(path: path).events(kinds: ["alert"], newest: 1000)) ?? []
-        }
-        return ActiveAlert.raised(after: events ?? [])
+        return await NamedThread.result(name: "alerts") { InheritedAlerts(rules, from: path) } ?? InheritedAlerts()
     }
 
     static func controlSocket(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ControlSocket {

@@ -47,7 +47,7 @@ package struct Composition: Sendable {
     ) async throws(GatewayError) {
         self.log = log
         let started = SystemClock.now
-        written.logOldKeys(log)
+        written.logWarnings(of: file, log)
         let registry = try written.loadProfiles(log)
         try written.http?.check(log)
         history = try await Self.history(written, log)
@@ -60,7 +60,7 @@ package struct Composition: Sendable {
         socket = try Self.controlSocket(configuration, log)
         let outputs = try OutputParts(running, history, log)
         self.outputs = outputs
-        alerts = AlertMonitor(raised: await Self.raisedAlerts(configuration)) { SystemClock.now }
+        alerts = AlertMonitor(await Self.raisedAlerts(configuration)) { SystemClock.now }
         let announcers: [any Announcer] = [live, alerts] + outputs.all.compactMap { $0 as? any Announcer }
         gateway = Self.gateway(running, history, outputs, live, alerts, announcers, enrolled, log)
         let state = Locked(ReloadState())
@@ -90,14 +90,15 @@ package struct Composition: Sendable {
             outputs.board,
             log: log
         )
-        reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
+        let recorder = gateway.recorder
+        reloads = ReloadService(running, updater, enrolment, recorder, changes, token: token, state: state, log: log)
         commands = CommandService(running, supervisor, reporter, changes)
         scan = PeripheralScan(running, supervisor)
         let editor = ConfigurationEditor(file, running, changes)
         let administration = GatewayAdministration(scan, editor, running, recent, reporter, restart)
         http = Self.http(running, gateway, outputs, reporter, commands, administration)
         outputs.router.open(gateway, outputs.all, started: started)
-        let (recorder, delivery) = (gateway.recorder, outputs.delivery)
+        let delivery = outputs.delivery
         alerts.open(
             record: { recorder.record(device: $0, kind: "alert", $1) },
             publish: { delivery?.setAlerts($0) }

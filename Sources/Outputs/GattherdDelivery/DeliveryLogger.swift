@@ -105,6 +105,15 @@ extension DeliveryLogger {
         )
     }
 
+    /// Logs that readings were published again because the broker had lost its retained messages.
+    func republishedRetained(_ count: Int) {
+        log(
+            .notice,
+            "the broker has lost its retained messages; the newest readings are published again",
+            [LogField("readings", count)]
+        )
+    }
+
     func journalFailed(_ operation: DeliveryMachine.JournalOperation, _ fault: StoreFault) {
         guard mayLog(.journal) else { return }
         log(

@@ -27,6 +27,7 @@ final class DeliveryRunner {
     private let admission: TopicAdmission
     private let messages: MessagePublisher
     private let readings: ReadingPublisher
+    private let repair: RetainedRepair
     private let jobs = JobQueue<Job>()
     private let timer: DeadlineTimer
     /// The timer of delayed readings.
@@ -50,9 +51,11 @@ final class DeliveryRunner {
         admission = TopicAdmission(context, board)
         messages = MessagePublisher(context, admission, board)
         self.readings = ReadingPublisher(context, admission)
+        repair = RetainedRepair(context, admission, self.readings)
         timer = DeadlineTimer(context.time)
         releaseTimer = DeadlineTimer(context.time)
         machine = DeliveryMachine(options: context.settings.options, seed: .random(in: .min ... .max))
+        repair.isAwaited = { [weak self] in self?.machine.awaits($0) ?? false }
     }
 
     /// Passes an event to the machine and performs its effects; events caused by them follow.
@@ -189,6 +192,7 @@ extension DeliveryRunner {
 
     private func removed(_ device: String) {
         journal.remove(device)
+        readings.remove(device)
         step(.dismissed(device: device))
     }
 }
@@ -226,8 +230,12 @@ extension DeliveryRunner {
         case .offlinePublished: step(.offlinePublished(session: number))
         case .cautionEnded: endCaution(session)
         case .refusedMessage(let content, let reason): messages.refused(content, reason)
-        case .subscribed(let state, let filter, let reason): messages.subscribed(state, to: filter, reason)
-        case .message(let message): receive(message)
+        case .subscribed(let state, let filter, let reason):
+            messages.subscribed(state, to: filter, reason)
+            repair.subscribed(state, reason, in: session)
+        case .message(let message):
+            repair.receive(message, in: session)
+            receive(message)
         case .ready: messages.publishQueued()
         case .failed(let fault): step(.failed(session: number, fault))
         }

@@ -57,6 +57,8 @@ public struct DeliverySettings: Sendable {
     public var forgetBase: @Sendable (String) -> Void = { _ in }
     /// The time in which a broker sends retained messages after a subscription.
     package var formerBasePause = Duration.seconds(5)
+    /// The time in which a broker sends the retained state after the subscription to it.
+    package var repairPause = Duration.seconds(5)
     /// The broker's host name or address.
     public var host: String
     public var port: UInt16

@@ -119,6 +119,7 @@ package final class HomeAssistantClient {
             throw HomeAssistantError(.misconfigured, "\(words); use a token of an administrator")
         case "unknown_command":
             throw HomeAssistantError(.misconfigured, "\(words); it needs the integrations 'recorder' and 'config'")
+        case "invalid_format", "home_assistant_error": throw HomeAssistantError(.refused, words)
         default: throw HomeAssistantError(.unavailable, words)
         }
     }

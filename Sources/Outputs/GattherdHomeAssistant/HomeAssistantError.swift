@@ -7,6 +7,8 @@ package struct HomeAssistantError: Error, Hashable, Sendable, CustomStringConver
         case unavailable
         /// The URL, the token or a file for TLS must be corrected.
         case misconfigured
+        /// Home Assistant refuses the content of one request.
+        case refused
         /// The history cannot be read.
         case history
         /// The import was cancelled.

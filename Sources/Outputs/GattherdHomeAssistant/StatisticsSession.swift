@@ -57,6 +57,8 @@ package final class StatisticsSession {
     package private(set) var report = StatisticsReport()
     private let client: HomeAssistantClient
     private var targets: [StatisticsQuantity: [Target]] = [:]
+    /// The entities whose statistics Home Assistant refuses.
+    private var refused: Set<String> = []
 
     /// Connects, and finds the entities of metrics.
     ///
@@ -85,13 +87,20 @@ package final class StatisticsSession {
         try findTargets(series)
     }
 
-    /// Imports hours, each entity's in one request.
+    /// Imports hours, each entity's in one request; a refused entity is a problem that does not delay the others.
     package func add(_ hours: [StatisticsQuantity: [HourSummary]]) throws(HomeAssistantError) {
         for (quantity, summaries) in hours {
-            for target in targets[quantity] ?? [] {
-                try add(summaries, to: target)
-                report.hours += summaries.count
-                report.importedEntities.insert(target.entity)
+            for target in targets[quantity] ?? [] where !refused.contains(target.entity) {
+                do throws(HomeAssistantError) {
+                    try add(summaries, to: target)
+                    report.hours += summaries.count
+                    report.importedEntities.insert(target.entity)
+                } catch {
+                    guard error.kind == .refused else { throw error }
+                    refused.insert(target.entity)
+                    let advice = "to import these hours later, run: gattherd homeassistant statistics --since TIME"
+                    report.problems.append("\(target.entity): \(error); \(advice)")
+                }
             }
         }
     }

@@ -23,13 +23,8 @@ public struct BatchMachine: Transducer {
     private var requests: BatchRequests
     private var receiver: ReceiverState
     private var sizer: BatchSizer
-    /// The fetched entries, those in the sink included; `nil` until the cursor is loaded.
-    private var queue: FetchedEntries?
-    private var cursor: Int64?
-    /// The cursor of the last run, which counts the backlog until a receiver that keeps the cursor has answered.
-    private var lastKnown: Int64?
+    private var position: BatchPosition
     private var call = SinkCall()
-    private var receiverCursor: ReceiverCursor
     private var delivered: UInt64 = 0
     private var skipped: UInt64 = 0
     private var failures: UInt64 = 0
@@ -44,7 +39,7 @@ public struct BatchMachine: Transducer {
     ///   - seed: Determines the jitter of retries.
     public init(options: BatchOptions = BatchOptions(), keepsCursor: Bool = false, seed: UInt64) {
         self.options = options
-        receiverCursor = ReceiverCursor(isKept: keepsCursor)
+        position = BatchPosition(isKeptByReceiver: keepsCursor)
         requests = BatchRequests(options)
         receiver = ReceiverState(options, seed: seed)
         sizer = BatchSizer(options)
@@ -56,13 +51,13 @@ public struct BatchMachine: Transducer {
     public var output: Progress {
         var progress = Progress()
         progress.state = state
-        progress.cursor = cursor
-        progress.backlog = backlog
+        progress.cursor = position.cursor
+        progress.backlog = position.backlog(to: requests.head)
         (progress.delivered, progress.skipped, progress.failures) = (delivered, skipped, failures)
         (progress.fault, progress.nextTry) = (receiver.fault, receiver.retryAt)
         progress.oldest = queue?.first
         (progress.fetched, progress.fetchedBytes) = (queue?.count ?? 0, queue?.bytes ?? 0)
-        progress.waitingSince = backlog > 0 ? queue?.gatheringSince : nil
+        progress.waitingSince = progress.backlog > 0 ? queue?.gatheringSince : nil
         return progress
     }
 
@@ -77,11 +72,8 @@ public struct BatchMachine: Transducer {
         }
     }
 
-    private var backlog: Int64 {
-        guard let head = requests.head, let cursor = cursor ?? lastKnown else { return 0 }
-        guard let queue, queue.isEmpty else { return max(0, head - cursor) }
-        return max(0, head - queue.through)
-    }
+    private var queue: FetchedEntries? { position.queue }
+    private var receiverCursor: ReceiverCursor { position.receiverCursor }
 
     // MARK: - Events
 
@@ -98,13 +90,17 @@ public struct BatchMachine: Transducer {
         case .start: start(at: now)
         case .stop(let drain): return stop(drain: drain, at: now)
         case .tick: return tick(at: now)
-        case .headMoved(let seq): headMoved(to: seq, at: now)
-        case .cursorLoaded(let seq): cursorLoaded(seq, at: now)
+        case .headMoved(let seq):
+            requests.headMoved(to: seq)
+            position.headMoved(to: requests.head, at: now)
+        case .cursorLoaded(let seq):
+            if position.loaded(seq, head: requests.head, at: now) { requests.cursorLoaded(seq) }
         case .fetched(let batch): return fetched(batch, at: now)
         case .saved(let seq): requests.saved(seq)
-        case .journalFailed(.rewind): receiverCursor.rewindFailed(retryAt: now + options.journalPause)
+        case .journalFailed(.rewind): position.receiverCursor.rewindFailed(retryAt: now + options.journalPause)
         case .journalFailed(let operation): requests.failed(operation, at: now)
-        case .rewound: rewound(at: now)
+        case .rewound:
+            if let seq = position.rewound(head: requests.head, at: now) { requests.cursorLoaded(seq) }
         case .written(let ticket, let fault): return finished(ticket, fault, at: now)
         case .receiverCursorLoaded(let ticket, let seq): receiverCursorLoaded(ticket, seq, at: now)
         case .closed: isClosed = true
@@ -124,7 +120,7 @@ public struct BatchMachine: Transducer {
 
     private mutating func deliver(at now: Duration) -> [Effect] {
         guard receiverCursor.isKnown else { return [] }
-        return fetch(at: now) + write(at: now) + requests.save(cursor, at: now)
+        return fetch(at: now) + write(at: now) + requests.save(position.cursor, at: now)
     }
 
     // MARK: - Life
@@ -152,8 +148,8 @@ public struct BatchMachine: Transducer {
     }
 
     private var isDrained: Bool {
-        guard let queue, queue.isEmpty, !call.isRunning, receiverCursor.refused == nil else { return false }
-        return !requests.needsLastFetch && !requests.isFetching && (requests.head ?? 0) <= queue.through
+        guard position.isComplete(to: requests.head ?? 0), !call.isRunning else { return false }
+        return !requests.needsLastFetch && !requests.isFetching
     }
 
     private mutating func close(at now: Duration) -> [Effect] {
@@ -164,7 +160,7 @@ public struct BatchMachine: Transducer {
 
     /// Closes the sink once its call has ended, and saves the cursor.
     private mutating func closeSinkAndSaveCursor() -> [Effect] {
-        var effects = receiverCursor.isKnown ? requests.saveLast(cursor) : []
+        var effects = receiverCursor.isKnown ? requests.saveLast(position.cursor) : []
         if !call.isRunning, !isClosing {
             isClosing = true
             effects.append(.close)
@@ -194,37 +190,11 @@ public struct BatchMachine: Transducer {
 
     // MARK: - The journal
 
-    private mutating func headMoved(to seq: Int64, at now: Duration) {
-        requests.headMoved(to: seq)
-        queue?.startGathering(to: requests.head, at: now)
-    }
-
-    private mutating func cursorLoaded(_ seq: Int64, at now: Duration) {
-        guard !receiverCursor.isKept else { return lastKnown = seq }
-        guard queue == nil else { return }
-        start(after: seq, at: now)
-        requests.cursorLoaded(seq)
-    }
-
-    private mutating func start(after seq: Int64, at now: Duration) {
-        var fetched = FetchedEntries(after: seq)
-        fetched.startGathering(to: requests.head, at: now)
-        (cursor, queue) = (seq, fetched)
-    }
-
     private mutating func fetched(_ batch: JournalBatch, at now: Duration) -> [Effect] {
         // Without a queue the receiver has another cursor, and these entries are obsolete.
         guard requests.fetched(hasProgress: queue?.isBehind(batch) ?? true, at: now) else { return [] }
-        let gap = queue?.append(batch, recordsGaps: receiverCursor.isKept)
-        guard let queue, queue.isEmpty else { return reports(of: gap) }
-        // The cursor of a receiver that keeps it moves with the next entries.
-        if !receiverCursor.isKept { cursor = queue.through }
-        self.queue?.restartGathering(behind: 0, to: requests.head, at: now)
-        return reports(of: gap)
-    }
-
-    /// Reports a gap that the receiver does not record itself, so that it does not pass unnoticed.
-    private func reports(of gap: JournalGap?) -> [Effect] {
+        let gap = position.append(batch, head: requests.head, at: now)
+        // A receiver that keeps the cursor records the gap first; any other gap must not pass unnoticed.
         guard !receiverCursor.isKept, let gap else { return [] }
         return [.report(.missing(gap))]
     }
@@ -266,22 +236,12 @@ public struct BatchMachine: Transducer {
     }
 
     private mutating func write(at now: Duration) -> [Effect] {
-        guard let time = writeTime, now >= time, let queue, let cursor else { return [] }
-        if receiverCursor.refused == nil, queue.count == 0, let gap = queue.gap {
-            return record(gap, after: cursor, at: now)
-        }
-        let batch = receiverCursor.refused == nil ? queue.prefix(entries: sizer.size, bytes: options.bytes) : []
-        let last = batch.count < queue.count ? batch.last?.seq ?? cursor : queue.end
-        let through = receiverCursor.refused ?? last
-        let ticket = startCall(.write(count: batch.count, through: through), at: now)
-        self.queue?.restartGathering(behind: batch.count, to: requests.head, at: now)
-        return [.write(batch, after: cursor, through: through, ticket: ticket)]
-    }
-
-    /// Makes the receiver record a gap, which begins at its cursor.
-    private mutating func record(_ gap: JournalGap, after cursor: Int64, at now: Duration) -> [Effect] {
-        let gap = JournalGap(after: cursor, through: gap.through, reason: gap.reason)
-        return [.record(gap, ticket: startCall(.record(gap), at: now))]
+        guard let time = writeTime, now >= time, let cursor = position.cursor else { return [] }
+        if let gap = position.nextGap { return [.record(gap, ticket: startCall(.record(gap), at: now))] }
+        guard let batch = position.nextBatch(entries: sizer.size, bytes: options.bytes) else { return [] }
+        let ticket = startCall(.write(count: batch.entries.count, through: batch.through), at: now)
+        position.startedWrite(of: batch.entries.count, head: requests.head, at: now)
+        return [.write(batch.entries, after: cursor, through: batch.through, ticket: ticket)]
     }
 
     private mutating func startCall(_ work: SinkCall.Work, at now: Duration) -> Int {
@@ -317,9 +277,7 @@ public struct BatchMachine: Transducer {
     private func isSlow(_ ended: SinkCall.Ended) -> Bool { ended.duration >= options.slowLimit }
 
     private mutating func accepted(_ count: Int, _ through: Int64, isFast: Bool, at now: Duration) -> [Effect] {
-        let passed = queue?.removeFirst(count)
-        cursor = receiverCursor.isKept ? through : passed
-        receiverCursor.moved(through: through)
+        position.accepted(count, through: through)
         guard count > 0 else { return failedIfAllIsRefused(at: now) }
         delivered += UInt64(count)
         sizer.accepted(count, isFast: isFast)
@@ -345,15 +303,11 @@ public struct BatchMachine: Transducer {
     private mutating func refused(_ count: Int, _ fault: OutputFault, at now: Duration) -> [Effect] {
         let effects = receiver.refused(fault)
         guard sizer.refused(count, fault), let entry = queue?.first else { return effects }
-        let passed = queue?.removeFirst(1)
+        position.skipFirst()
         skipped += 1
         let report = effects + [.report(.skipped(entry, fault))]
-        guard !receiverCursor.isKept else {
-            receiverCursor.refuse(through: entry.seq)
-            return report
-        }
-        cursor = passed
-        return report + failedIfAllIsRefused(at: now)
+        // A receiver that keeps the cursor moves it over the entry first.
+        return receiverCursor.isKept ? report : report + failedIfAllIsRefused(at: now)
     }
 
     private mutating func failedIfAllIsRefused(at now: Duration) -> [Effect] {
@@ -362,7 +316,7 @@ public struct BatchMachine: Transducer {
 
     private mutating func failed(_ fault: OutputFault, at now: Duration) -> [Effect] {
         failures += 1
-        receiverCursor.doubt()
+        position.receiverCursor.doubt()
         let effects = receiver.failed(fault, at: now)
         if case .draining = phase { return effects + close(at: now) }
         return effects
@@ -375,9 +329,9 @@ public struct BatchMachine: Transducer {
         guard let time = locateTime, now >= time else { return acceptedIfComplete() }
         switch receiverCursor.state {
         case .unknown:
-            receiverCursor.ask()
+            position.receiverCursor.ask()
             return [.loadReceiverCursor(ticket: startCall(.cursor, at: now))]
-        case .found: return receiverCursor.rewind()
+        case .found: return position.receiverCursor.rewind()
         case .asking, .rewinding, .known: return []
         }
     }
@@ -394,28 +348,18 @@ public struct BatchMachine: Transducer {
 
     private mutating func receiverCursorLoaded(_ ticket: Int, _ seq: Int64, at now: Duration) {
         guard let ended = call.finish(ticket, at: now), ended.work == .cursor, !ended.wasCancelled else { return }
-        guard !receiverCursor.answered(max(0, seq), cursor: queue == nil ? nil : cursor) else { return }
-        (cursor, queue) = (max(0, seq), nil)
-    }
-
-    private mutating func rewound(at now: Duration) {
-        guard let seq = receiverCursor.rewound() else { return }
-        requests.cursorLoaded(seq)
-        start(after: seq, at: now)
+        position.receiverAnswered(seq)
     }
 
     private mutating func recorded(_ gap: JournalGap, at now: Duration) -> [Effect] {
-        cursor = gap.through
-        queue?.removeGap()
-        queue?.restartGathering(behind: 0, to: requests.head, at: now)
+        position.recorded(gap, head: requests.head, at: now)
         return [.report(.missing(gap))] + receiver.accepted()
     }
 
     /// Records that the receiver works, once it has answered and has all entries.
     private mutating func acceptedIfComplete() -> [Effect] {
         guard receiverCursor.isKept, receiverCursor.isKnown, !receiver.isConnected, !call.isRunning,
-            let queue, queue.isEmpty,
-            receiverCursor.refused == nil, let head = requests.head, head <= queue.through
+            let head = requests.head, position.isComplete(to: head)
         else { return [] }
         return receiver.accepted()
     }
@@ -424,7 +368,7 @@ public struct BatchMachine: Transducer {
 
     /// The time at which ``Event/tick`` must be sent; `nil` while nothing depends on time.
     public var deadline: Duration? {
-        let saveTime = receiverCursor.isKnown ? requests.saveTime(of: cursor) : nil
+        let saveTime = receiverCursor.isKnown ? requests.saveTime(of: position.cursor) : nil
         let work = [requests.loadAt, locateTime, fetchTime, writeTime, saveTime, call.end]
         switch phase {
         case .idle, .stopped: return nil

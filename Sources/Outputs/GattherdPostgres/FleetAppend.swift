@@ -173,15 +173,20 @@ enum FleetAppend {
                     FROM unnest(r_ts) AS t));
                 SELECT * INTO known FROM gattherd.resolve(
                     mine.gateway, s_device, s_profile, s_stream, s_metric, s_unit, s_kind, s_source, s_first);
+                -- The newest row of a series has the latest time; of equal times, it is the last to arrive. Times ahead
+                -- of the gateway's clock were stored before it was set back, and do not count against later rows.
                 INSERT INTO gattherd.head AS old (series, journal, seq, ts, value, element, whole, label)
                 SELECT DISTINCT ON ((known.ids)[r.series])
                     (known.ids)[r.series], mine.journal, r.seq, r.ts, r.value, r.element, r.whole, r.label
                 FROM unnest(r_ts, r_seq, r_value, r_series, r_element, r_whole, r_label) WITH ORDINALITY
                     AS r(ts, seq, value, series, element, whole, label, place)
-                WHERE r.seq > mine.cursor ORDER BY (known.ids)[r.series], r.place DESC
+                WHERE r.seq > mine.cursor
+                ORDER BY (known.ids)[r.series], r.ts > g_time, r.ts DESC, r.seq DESC, r.place DESC
                 ON CONFLICT ON CONSTRAINT head_pkey DO UPDATE SET journal = excluded.journal, seq = excluded.seq,
                     ts = excluded.ts, value = excluded.value, element = excluded.element, whole = excluded.whole,
-                    label = excluded.label;
+                    label = excluded.label
+                WHERE (excluded.ts <= g_time, excluded.ts, excluded.journal, excluded.seq)
+                    >= (old.ts <= g_time, old.ts, old.journal, old.seq);
                 FOR run IN SELECT * FROM gattherd.runs(r_seq, r_ts, mine.cursor) LOOP
                     PERFORM gattherd.cover(mine.journal, run.first, run.last, run.first_ts, run.last_ts);
                 END LOOP;

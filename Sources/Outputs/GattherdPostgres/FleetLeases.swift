@@ -18,7 +18,8 @@ enum FleetLeases {
         """#
 
     static let sql = #"""
-        -- Writes bids of the caller, applies its wishes, and returns the leases with all bids: one round trip.
+        -- Writes bids of the caller, applies its wishes, and returns the leases with their bids: one round trip. Bids
+        -- that were not repeated for 30 s count for nothing and are left out: there may be one of each gateway.
         --
         -- A wish is performed only if the lease still has the epoch that the gateway knows: compare and set. A claim needs
         -- a lease that is free, or the caller's own. Rows are locked in the order of their addresses. An epoch is never
@@ -120,7 +121,8 @@ enum FleetLeases {
                 l.address = ANY (performed), array_to_string(l.gateways, ',')
             FROM gattherd.lease l
             LEFT JOIN gattherd.gateway o ON o.id = l.owner LEFT JOIN gattherd.gateway p ON p.id = l.previous
-            LEFT JOIN gattherd.lease_bid b ON b.address = l.address LEFT JOIN gattherd.gateway g ON g.id = b.gateway
+            LEFT JOIN gattherd.lease_bid b ON b.address = l.address AND b.updated > now() - term
+            LEFT JOIN gattherd.gateway g ON g.id = b.gateway
             WHERE l.address = ANY (addresses) ORDER BY l.address, g.name;
         END $$;
 

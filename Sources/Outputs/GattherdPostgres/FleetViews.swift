@@ -31,7 +31,8 @@ enum FleetViews {
         JOIN gattherd.gateway f ON f.id = i.gateway;
 
         -- One row for each metric of a stream of a gateway's device; of advertisements, that of the gateway which heard
-        -- it last.
+        -- it last. A clock that is wrong by more than a minute is put right first. Times of the future were stored
+        -- before a clock was set back, and count as older than all others.
         CREATE OR REPLACE VIEW gattherd.latest AS
         SELECT DISTINCT ON (l.owner, l.address, l.device, l.stream, l.metric) l.gateway, l.seq, l.ts, l.time, l.device,
             l.profile, l.stream, l.metric, l.value, l.unit, l.source, l.element, l.kind, l.label, l.whole, l.epoch
@@ -40,15 +41,20 @@ enum FleetViews {
                 gattherd.rfc3339(h.ts) AS time, q.device, q.profile, q.stream, q.metric, h.value, q.unit, q.source,
                 h.element, q.kind, h.label, h.whole, j.epoch,
                 CASE WHEN q.air IS NULL OR q.metric = 'rssi' THEN g.id END AS owner,
-                coalesce(d.address, (SELECT min(e.address) FROM gattherd.device e WHERE e.device = q.device)) AS address
+                coalesce(d.address,
+                    (SELECT min(e.address) FROM gattherd.device e WHERE e.device = q.device)) AS address,
+                c.moment, c.moment > extract(epoch FROM now()) * 1e6 + 6e7 AS is_ahead
             FROM gattherd.head h
             JOIN gattherd.metric_series q ON q.id = h.series
             JOIN gattherd.journal j ON j.id = h.journal
             JOIN gattherd.gateway g ON g.id = j.gateway
             LEFT JOIN gattherd.device d ON d.gateway = g.id AND d.device = q.device
-            ORDER BY g.id, q.device, q.stream, q.metric, h.journal DESC, h.seq DESC
+            CROSS JOIN LATERAL (
+                SELECT h.ts - CASE WHEN abs(g.clock_offset) > 60 THEN g.clock_offset * 1e6 ELSE 0 END AS moment
+            ) AS c
+            ORDER BY g.id, q.device, q.stream, q.metric, is_ahead, moment DESC, h.journal DESC, h.seq DESC
         ) AS l
-        ORDER BY l.owner, l.address, l.device, l.stream, l.metric, l.ts DESC;
+        ORDER BY l.owner, l.address, l.device, l.stream, l.metric, l.is_ahead, l.moment DESC, l.gateway;
 
         CREATE OR REPLACE VIEW gattherd.series AS
         SELECT g.name AS gateway, q.device, q.profile, q.stream, q.metric, q.unit, q.kind,

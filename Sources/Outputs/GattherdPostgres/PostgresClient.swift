@@ -25,6 +25,10 @@ package final class PostgresClient: Sendable {
         var mayContinue: Bool { !isCancelled.load(ordering: .relaxed) && SuspendingClock.now < deadline }
     }
 
+    /// The state of a server that refuses to write, after which another connection is made.
+    ///
+    /// A former primary that is a standby now, or a pool before it, may keep its connections.
+    private static let readOnly = "25006"
     /// The time in which the server may confirm that it has cancelled a late statement.
     private static let cancellationTime = Duration.seconds(2)
     /// The maximum number of threads; a cancelled call may hang in a name lookup.
@@ -109,7 +113,7 @@ package final class PostgresClient: Sendable {
             keep(connection)
             return value
         } catch {
-            if error.sqlState != nil { keep(connection) }
+            if let state = error.sqlState, state != Self.readOnly { keep(connection) }
             throw error
         }
     }

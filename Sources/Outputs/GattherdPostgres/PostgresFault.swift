@@ -13,6 +13,7 @@ extension OutputFault {
         }
     }
 
+    private static let readOnly = "it is a standby, or read-only: name the primary in postgres.url"
     private static let lack = "the server lacks space, memory or connections: make room there"
 
     /// libpq reports refusals at the start of a connection as texts only.
@@ -21,6 +22,7 @@ extension OutputFault {
             ("password authentication failed", "check postgres.password_file, or run: gattherd fleet add"),
             ("no password supplied", "write postgres.password_file or --password-file"),
             ("no pg_hba.conf entry", "allow this host and role in pg_hba.conf of the server"),
+            ("pg_hba.conf rejects", "allow this host and role in pg_hba.conf of the server"),
             ("certificate", "write postgres.ca_file or --ca-file, and use the name of the certificate in the URL"),
             ("does not exist", "create it, or correct postgres.url"),
             ("is not permitted to log in", "run at the centre: ALTER ROLE … LOGIN"),
@@ -35,6 +37,8 @@ extension OutputFault {
             self.init(.unavailable, "\(said); \(Self.lack)")
         } else if let remedy = causes.first(where: { words.contains($0.0) })?.1 {
             self.init(.misconfigured, "\(said); \(remedy)")
+        } else if words.contains("session is read-only") {
+            self.init(.unavailable, "\(said); \(Self.readOnly)")
         } else {
             self.init(.unavailable, "\(said); check whether the database runs, and postgres.url")
         }
@@ -44,8 +48,7 @@ extension OutputFault {
         switch state {
         case "GH001": self.init(.unavailable, "\(said); the gateway goes on from there")
         case "40001", "40P01", "55P03", "57014", "23514": self.init(.unavailable, "\(said); it is tried again")
-        case "25006":
-            self.init(.unavailable, "\(said); it is a standby, or read-only: name the primary in postgres.url")
+        case "25006": self.init(.unavailable, "\(said); \(Self.readOnly)")
         case "42501":
             self.init(.misconfigured, "\(said); check the role in postgres.url, or run: gattherd fleet add")
         case "3F000":

@@ -43,7 +43,7 @@ extension Profile {
 }
 
 extension PayloadDecoder {
-    /// Decodes a payload; returns the reason of the reject.
+    /// Decodes a payload; returns the error if it is rejected, else `nil`.
     func rejection(of payload: [UInt8], characteristic: Int, into samples: inout [Sample]) -> PayloadError? {
         do throws(PayloadError) {
             try decode(payload.span, characteristic: characteristic, into: &samples)

@@ -41,7 +41,7 @@ struct PointReader {
         repeat {
             let name = try name(until: "=", " ")
             guard !name.isEmpty, skip("=") else {
-                throw ExchangeError("there is no field; write name=value, tags have commas before them")
+                throw ExchangeError("there is no field; write name=value after a space, and tags after commas")
             }
             fields.append((name, try value(of: name)))
         } while skip(",")

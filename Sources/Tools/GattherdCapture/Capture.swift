@@ -26,7 +26,7 @@ package struct Capture: Hashable, Sendable {
             case .header(let found): header = header ?? found
             case .value(let value): values.append(value)
             case .advertisements, .advertisement:
-                throw CaptureError(file, number, "a capture of advertisements has no values of a connection")
+                throw CaptureError(file, number, "a capture of advertisements cannot be replayed as a connection")
             }
         }
         guard let header else { throw CaptureError(file, number, "the header line with the peripheral is missing") }

@@ -118,6 +118,25 @@ import Testing
         #expect(describe(.init(name: "a", metrics: [Self.temperature])) == ["cleared battery of freezer"])
     }
 
+    @Test mutating func `an alert of an earlier run is cleared when all series that were outside are inside`() {
+        machine = AlertMachine(raised: [AlertMachine.Key(alert: "battery", device: "freezer")])
+        configure([Self.battery])
+        for (value, stream) in [(80.0, "a"), (5, "b"), (6, "c")] {
+            let stored = AlertMachine.Event.stored(value, Self.level, stream: stream, device: "freezer")
+            #expect(machine.handle(stored, at: .zero) == [])
+        }
+        #expect(machine.handle(.value(50, Self.level, stream: "a", device: "freezer"), at: .zero) == [])
+        #expect(machine.handle(.value(50, Self.level, stream: "b", device: "freezer"), at: .zero) == [])
+        let last = machine.handle(.value(50, Self.level, stream: "c", device: "freezer"), at: .zero)
+        #expect(words(last) == ["cleared battery of freezer"])
+    }
+
+    @Test mutating func `a stored value raises no alert`() {
+        configure([Self.battery])
+        #expect(machine.handle(.stored(5, Self.level, stream: "a", device: "freezer"), at: .zero) == [])
+        #expect(machine.deadline == nil && tick(at: 1000) == [])
+    }
+
     @Test mutating func `silence raises the alert, and the next reading clears it`() {
         configure([Self.silent], at: 100)
         #expect(machine.deadline == .seconds(400))

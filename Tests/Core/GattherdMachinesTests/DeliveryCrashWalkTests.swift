@@ -42,7 +42,7 @@ import Testing
     @Test(
         arguments: 1...10 as ClosedRange<UInt64>
     )
-    func `lost readings also arrive when the gateway is killed, if the broker forwards at once`(seed: UInt64) {
+    func `readings that a fast broker acknowledged and lost arrive, also if the gateway is killed`(seed: UInt64) {
         walk(Broker(delay: 200), areKilled: true, seed)
     }
 

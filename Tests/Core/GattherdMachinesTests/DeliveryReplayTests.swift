@@ -100,6 +100,19 @@ import Testing
         #expect(world.sessions.last == [1, 2, 3])
     }
 
+    @Test func `a reading is awaited until it and the earlier ones of its stream are acknowledged again`() {
+        var world = World.connected(committed: 3)
+        world.passOn()
+        #expect(!world.machine.awaits(world.committed[2]))
+        world.loseConnection()
+        #expect(world.machine.awaits(world.committed[2]))
+        world.runUntilIdle()
+        world.commit(1, stream: "other")
+        world.answerAll()
+        #expect(!world.machine.awaits(world.committed[2]))
+        #expect(world.machine.awaits(world.committed[3]))
+    }
+
     @Test func `the number of republished readings is bounded`() {
         var world = World.connected(committed: 1)
         world.commit(3000)

@@ -164,7 +164,7 @@ private struct WatchedLink {
         #expect(!watch.isIdle([0], at: .seconds(7)))
     }
 
-    @Test func `a configured limit replaces a link that answers, and grows while that does not help`() {
+    @Test func `a configured limit replaces a silent link that answers, and doubles while that does not help`() {
         var memories = [SilenceWatch.Memory()]
         var spans: [Int64] = []
         for _ in 0..<9 {

@@ -110,7 +110,7 @@ struct DocumentationPage: CustomStringConvertible, Sendable {
     }
 
     /// The arguments of a line that runs gattherd; `nil` for other lines, output, and lines with an ellipsis.
-    private static func command(_ line: String) -> [String]? {
+    static func command(_ line: String) -> [String]? {
         guard let match = line.firstMatch(of: /^(\$ )?(sudo (-u gattherd )?)?gattherd ([a-z].*)$/) else { return nil }
         var words = shellWords(String(match.4))
         if let end = words.firstIndex(where: { ["#", "|", ">", "&&"].contains($0) }) { words.removeSubrange(end...) }

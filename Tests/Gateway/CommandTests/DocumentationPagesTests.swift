@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdConfig
+import GattherdGATT
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
@@ -32,6 +33,16 @@ import Testing
         for words in page.commandLines {
             #expect(throws: Never.self, "gattherd \(words.joined(separator: " "))") { try parse(words) }
         }
+    }
+
+    @Test func `every advertisement in a command line is complete`() throws {
+        let examples = Gattherd.commands.flatMap(\.examples).compactMap { DocumentationPage.command($0) }
+        let lines = try DocumentationPage.all().flatMap(\.commandLines) + examples
+        let places = lines.compactMap { words in words.firstIndex(of: "--advertisement").map { (words, $0 + 1) } }
+        let texts = places.compactMap { words, place in words.indices.contains(place) ? words[place] : nil }
+        let advertisements = texts.compactMap { Hexadecimal.octets($0) }
+        #expect(advertisements.count >= 3)
+        for octets in advertisements { #expect(AdvertisingData(octets).problem == nil, "\(octets)") }
     }
 
     @Test(arguments: try DocumentationPage.all())

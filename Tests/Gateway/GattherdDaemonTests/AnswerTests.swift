@@ -191,5 +191,7 @@ import Testing
         #expect(pattern.fits([0x80, 7, 1]) && pattern.fits([0x80, 9, 1, 5]))
         #expect(!pattern.fits([0x80, 7]) && !pattern.fits([0x81, 7, 1]) && !pattern.fits([]))
         #expect(BytePattern("") == nil && BytePattern("8") == nil && BytePattern("80 ?") == nil)
+        // Separators alone are no bytes: such a pattern would fit all values.
+        #expect(BytePattern("-") == nil && BytePattern("80 : 01") == nil)
     }
 }

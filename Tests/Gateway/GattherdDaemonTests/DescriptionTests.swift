@@ -13,7 +13,7 @@ import Testing
             var profile = OctetProfile("own", service: 0xFFF0, characteristic: 0xFFF1)
             profile.services = []
             profile.characteristics = described.map { one in
-                CharacteristicDescriptor(
+                var descriptor = CharacteristicDescriptor(
                     uuid: one.uuid,
                     stream: String(decoding: one.description ?? [], as: UTF8.self)
                         + "\(one.formats.count)\(taken.count)",
@@ -21,25 +21,33 @@ import Testing
                     subscription: one.isNotifying ? .notify : .none,
                     isReadAtConnect: one.isReadable
                 )
+                descriptor.handle = one.handle
+                return descriptor
             }
             return SelfDescription(profile: profile, remarks: ["odd"])
         }
     }
 
-    private func add(_ uuid: BluetoothUUID, to bench: Bench, _ descriptors: [(BluetoothUUID, [UInt8]?)]) {
+    private func add(
+        _ uuid: BluetoothUUID,
+        to bench: Bench,
+        _ descriptors: [(BluetoothUUID, [UInt8]?)],
+        handle: String? = nil
+    ) {
+        let handle = handle ?? "\(uuid)"
         let remote = RemoteCharacteristic(
             peripheral: bench.id,
             service: 0xFFF0,
             uuid: uuid,
-            handle: "\(uuid)",
+            handle: handle,
             properties: [.read, .notify]
         )
         bench.central.state.withLock { state in
             state.tables[bench.address, default: []].append(remote)
             for (index, descriptor) in descriptors.enumerated() {
-                let handle = "\(uuid)/\(index)"
+                let place = "\(handle)/\(index)"
                 state.descriptors.append(
-                    (RemoteDescriptor(characteristic: remote, uuid: descriptor.0, handle: handle), descriptor.1)
+                    (RemoteDescriptor(characteristic: remote, uuid: descriptor.0, handle: place), descriptor.1)
                 )
             }
         }
@@ -58,6 +66,17 @@ import Testing
         }
         #expect(await bench.store.readings.map(\.source) == [.read, .notify])
         #expect(await bench.store.events.contains { $0.kind == "descriptor" && $0.detail.contains("odd") })
+    }
+
+    @Test func `of two characteristics with one UUID, the described one is served`() async throws {
+        let bench = try bench([])
+        add(0xFFF1, to: bench, [(0x2901, Array("output".utf8))], handle: "output")
+        add(0xFFF1, to: bench, [(0x2901, Array("input".utf8)), (0x2904, [4])], handle: "input")
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.central.state.withLock { $0.sinks.values.map { $0.1.handle } } == ["input"])
+        }
     }
 
     @Test func `descriptors are not read for characteristics with a profile`() async throws {

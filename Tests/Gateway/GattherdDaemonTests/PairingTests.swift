@@ -310,6 +310,16 @@ import Testing
         #expect(listed.map(\.bonded) == [false, true])
     }
 
+    @Test func `the bond of a peripheral that is no device is found by its address in any notation`() async throws {
+        let bench = try bench()
+        let address = try #require(BluetoothAddress("C0:FF:EE:00:00:02"))
+        var bond = Bond(peripheral: PeripheralID(adapter: bench.adapter, address: address))
+        bond.isBonded = true
+        bench.central.state.withLock { [bond] in $0.bonds = [bond] }
+        try await bench.supervisor.bonds.forget("c0-ff-ee-00-00-02")
+        #expect(bench.central.calls.state.contains(.forget))
+    }
+
     @Test(arguments: ["nobody", "C0:FF:EE:00:00:99", "strap"])
     func `removing a missing bond is an error`(who: String) async throws {
         let bench = try bench()

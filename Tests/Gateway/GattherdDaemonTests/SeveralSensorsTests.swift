@@ -88,6 +88,40 @@ import Testing
         #expect(try await streams(bench) == ["one", "two", "one_2"])
     }
 
+    @Test func `of an output and an input with one UUID, the input is the stream`() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        let properties: [(handle: String, CharacteristicProperties)] = [("output", [.write]), ("input", [.notify])]
+        let table = properties.map { handle, properties in
+            RemoteCharacteristic(
+                peripheral: bench.id,
+                service: 0xAAAA,
+                uuid: 0xBBBB,
+                handle: handle,
+                properties: properties
+            )
+        }
+        bench.central.state.withLock { $0.tables = [bench.address: table] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.central.state.withLock { $0.sinks.values.map { $0.1.handle } } == ["input"])
+        }
+        #expect(bench.announcer.descriptions.state["strap"]?.streams.map(\.name) == ["one"])
+    }
+
+    @Test func `a characteristic that can only be written is used if there is no other`() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        let output = RemoteCharacteristic(
+            peripheral: bench.id,
+            service: 0xAAAA,
+            uuid: 0xBBBB,
+            handle: "output",
+            properties: [.write]
+        )
+        bench.central.state.withLock { $0.tables = [bench.address: [output]] }
+        #expect(try await streams(bench) == ["one"])
+    }
+
     @Test func `a characteristic of another service is left out`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         setTable(bench, [(0xAAAA, 0xBBBB), (0xCCCC, 0xBBBB)])

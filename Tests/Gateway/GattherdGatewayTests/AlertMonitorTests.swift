@@ -1,3 +1,5 @@
+import GattherdHistory
+import GattherdLog
 import GattherdModel
 import GattherdSync
 import TestKit
@@ -26,18 +28,17 @@ struct AlertMonitorTests {
     }
 
     private static let rule = AlertRule(name: "low", condition: .batteryBelow(15))
-    private static let stream = StreamDefinition(
-        device: "strap",
-        profile: "battery",
-        stream: "battery",
-        metrics: [MetricDescriptor(name: "battery_level", unit: "%")]
-    )
 
-    private func batch(_ level: SampleValue) -> ReadingBatch {
+    private func batch(
+        _ level: SampleValue,
+        _ stream: String = "battery",
+        at time: Timestamp = Timestamp(microseconds: 0)
+    ) -> ReadingBatch {
+        let metric = MetricDescriptor(name: "battery_level", unit: "%")
+        let stream = StreamDefinition(device: "strap", profile: "battery", stream: stream, metrics: [metric])
         var batch = ReadingBatch()
         batch.samples = [Sample(metric: 0, value: level)]
-        let time = Timestamp(microseconds: 0)
-        batch.readings = [Reading(stream: Self.stream, time: time, source: .read, samples: 0..<1)]
+        batch.readings = [Reading(stream: stream, time: time, source: .read, samples: 0..<1)]
         return batch
     }
 
@@ -124,6 +125,35 @@ struct AlertMonitorTests {
         await task.value
     }
 
+    @Test func `an alert of an earlier run stays raised until all its streams are inside`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("history.db")
+        let now = Timestamp(microseconds: 1_795_230_000_000_000)
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { now })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        let rows: [(stream: String, level: Int64, age: Int)] = [
+            ("left", 5, 0), ("right", 6, 0), ("spare", 90, 0), ("gone", 1, 3600),
+        ]
+        for row in rows {
+            try await history.append(batch(.integer(row.level), row.stream, at: now.advanced(by: .seconds(-row.age))))
+        }
+        try await history.record([
+            LifecycleEvent(
+                time: now,
+                device: "strap",
+                kind: "alert",
+                ["alert": .text("low"), "state": .text("raised")]
+            )
+        ])
+        try await history.close()
+        let monitor = AlertMonitor(InheritedAlerts([Self.rule], from: path)) { now }
+        monitor.configure([Self.rule], devices: ["strap": "A"])
+        for (stream, isActive) in [("spare", true), ("left", true), ("right", false)] {
+            monitor.observe(batch(.integer(50), stream))
+            #expect(monitor.active.isEmpty != isActive, "\(stream)")
+        }
+    }
+
     @Test func `the alerts of an earlier run are those whose last event raised them`() {
         func event(_ second: Int64, _ alert: String, _ state: String) -> LifecycleEvent {
             LifecycleEvent(
@@ -139,7 +169,9 @@ struct AlertMonitorTests {
         ]
         let active = ActiveAlert.raised(after: events)
         #expect(active.map(\.alert) == ["gone"])
-        let monitor = AlertMonitor(raised: active) { Timestamp(microseconds: 0) }
+        var inherited = InheritedAlerts()
+        inherited.alerts = active
+        let monitor = AlertMonitor(inherited) { Timestamp(microseconds: 0) }
         let receiver = Receiver()
         receiver.open(monitor)
         let rule = AlertRule(name: "gone", condition: .silent(.seconds(60)))

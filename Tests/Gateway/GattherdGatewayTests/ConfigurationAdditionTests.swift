@@ -1,5 +1,7 @@
 import FoundationEssentials
 import GattherdConfig
+import GattherdLog
+import GattherdSync
 import TestKit
 import Testing
 
@@ -43,6 +45,22 @@ import Testing
         let text = "devices: [{name: a, address: 'C0:FF:EE:00:00:01', bind_key_file: '\(value)'}]"
         let configuration = ConfigurationFile.configuration(of: [ConfigSource(name: main, text: text)])
         #expect(configuration.devices.first?.bindKeyFile?.value == path)
+    }
+
+    @Test func `files with the names of YAML files that are not read are reported, also in the log`() throws {
+        #expect(file.unreadFiles.isEmpty)
+        try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+        for name in ["b.yaml", "c.yml", "D.YAML", ".e.yml", "f.key", "g.yaml.bak"] {
+            try folder.write("devices: []\n", to: "gattherd.d/\(name)")
+        }
+        let names = ["D.YAML", "c.yml"].map { file.fragmentFolder + "/" + $0 }
+        #expect(file.unreadFiles.map(\.file) == names)
+        #expect(file.unreadFiles.allSatisfy { $0.severity == .warning })
+        let entries = Locked<[LogEntry]>([])
+        let log = Log(threshold: .warning) { entry in entries.withLock { $0.append(entry) } }
+        try file.parsed().logWarnings(of: file, log)
+        let paths = entries.withLock { $0 }.flatMap { $0.fields.filter { $0.key == "path" }.map(\.value) }
+        #expect(paths == names)
     }
 
     @Test func `an existing file is not replaced`() throws {

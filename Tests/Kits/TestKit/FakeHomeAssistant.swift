@@ -16,6 +16,8 @@ public final class FakeHomeAssistant: Sendable {
         public var statistics: [String] = []
         /// The answers that replace the usual ones, by the type of the request.
         public var answers: [String: [WebSocketServer.Step]] = [:]
+        /// The entity whose imports are refused, and the code of the error.
+        public var refusedImport: Refusal?
         /// The text of each import, oldest first.
         public fileprivate(set) var imports: [String] = []
         /// The number of accepted tokens.
@@ -31,6 +33,16 @@ public final class FakeHomeAssistant: Sendable {
                 "statistics_unit_of_measurement":"\(unit)","unit_class":\(name)}
                 """
             )
+        }
+    }
+
+    /// The refusal of the imports of one entity.
+    public struct Refusal: Hashable, Sendable {
+        public var entity: String
+        public var code: String
+
+        public init(_ entity: String, code: String) {
+            (self.entity, self.code) = (entity, code)
         }
     }
 
@@ -89,6 +101,10 @@ public final class FakeHomeAssistant: Sendable {
             return result("[\(entries.joined(separator: ","))]")
         case "recorder/list_statistic_ids": return result("[\(state.statistics.joined(separator: ","))]")
         case "recorder/import_statistics":
+            if let refusal = state.refusedImport, text.contains("\"\(refusal.entity)\"") {
+                let error = #"{"code":"\#(refusal.code)","message":"no"}"#
+                return [.text(#"{"id":\#(request.id ?? 0),"type":"result","success":false,"error":\#(error)}"#)]
+            }
             content.update { $0.imports.append(text) }
             return result("null")
         default: return [.close]

@@ -43,6 +43,22 @@ public final class RawClient {
         shutdown(socket, Int32(SHUT_RDWR))
     }
 
+    /// Discards everything that arrives, unacknowledged, as if the client had lost its network.
+    public func loseNetwork() {
+        /// A program of the kernel's packet filter, in the layout of `sock_fprog`.
+        struct Filter {
+            var count: UInt16
+            var instructions: UInt
+        }
+        // The instruction "return 0", in the layout of `sock_filter`.
+        var instruction = UInt64(littleEndian: 6)
+        unsafe withUnsafeMutablePointer(to: &instruction) { pointer in
+            var filter = Filter(count: 1, instructions: UInt(bitPattern: pointer))
+            let size = socklen_t(MemoryLayout<Filter>.size)
+            _ = unsafe setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, size)
+        }
+    }
+
     /// Sends text.
     ///
     /// Returns false if the connection has ended.

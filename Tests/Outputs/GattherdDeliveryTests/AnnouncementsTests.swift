@@ -103,7 +103,7 @@ import Testing
     @Test mutating func `the gateway receives its own late last will, but not its final offline`() {
         startSession()
         for case .subscription(_, let options) in announcements.packets(of: .subscribeToState) {
-            #expect(!options.excludesOwn && options.excludesRetained)
+            #expect(!options.excludesOwn && !options.excludesRetained)
         }
         _ = states()
         announcements.goOffline(&queue)

@@ -107,6 +107,46 @@ struct BrokerFaultTests {
         #expect(book.withLock { $0.topics } == [topic, topic, "", ""])
     }
 
+    /// DISCONNECT would discard the will, and the retained state would stay `online`.
+    @Test(arguments: [0, 0x97] as [UInt8])
+    func `a refused final offline ends the session without DISCONNECT`(reason: UInt8) async throws {
+        let kinds = Locked<[FakeBroker.Packet.Kind]>([])
+        let hasEnded = Locked(false)
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                if let kind = packet.kind { kinds.withLock { $0.append(kind) } }
+                let isState = packet.kind == .publish && packet.topic.hasSuffix("bridge/state")
+                let isOffline = isState && packet.payload == "offline"
+                client.answer(packet, reason: isOffline ? reason : 0)
+            }
+            hasEnded.withLock { $0 = true }
+        }
+        let log = TestLog()
+        log.commit(1)
+        try await broker.delivery(log).running { await log.waitForCursor(1) }
+        try await eventually { hasEnded.withLock { $0 } }
+        #expect(kinds.withLock { $0.last == .disconnect } == (reason == 0))
+    }
+
+    /// Both packets often arrive in one segment.
+    @Test func `a session that ends together with its CONNACK ends for the broker's reason, and loses no event`()
+        async throws
+    {
+        let broker = try FakeBroker { client, _ in
+            _ = client.next()
+            // CONNACK, then DISCONNECT with "quota exceeded".
+            client.send([0x20, 3, 0, 0, 0, 0xE0, 1, 0x97])
+            client.end()
+        }
+        let delivery = try broker.delivery(TestLog())
+        delivery.announce(LifecycleEvent(time: Timestamp(microseconds: 0), kind: "daemon", [:]))
+        await delivery.running {
+            #expect(await delivery.waitForFault()?.detail == "the broker ended the session (quota exceeded)")
+        }
+        #expect(delivery.counters.eventsDropped.value == 0)
+    }
+
     static let refusals: [(UInt8, BrokerFault.Kind, String)] = [
         (0x86, .credentials, "bad user name or password"), (0x87, .credentials, "not authorized"),
         (0x84, .session, "version of MQTT"), (0x85, .session, "client id"), (0x88, .busy, "server unavailable"),

@@ -29,6 +29,15 @@ import Testing
         }
     }
 
+    @Test func `a HEAD request for the event stream has no body`() async throws {
+        try await serve { _, port in
+            let client = try RawClient(port)
+            client.send("HEAD /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            #expect(client.read(through: "\r\n\r\n").contains("Content-Type: text/event-stream\r\n"))
+            #expect(client.get("/healthz").head.hasPrefix("HTTP/1.1 200 "))
+        }
+    }
+
     private static func listen(_ port: UInt16, buffer: Int32? = nil) throws -> RawClient {
         let client = try RawClient(port, receiveBuffer: buffer)
         client.send("GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

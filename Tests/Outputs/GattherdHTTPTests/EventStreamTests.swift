@@ -78,6 +78,24 @@ import Testing
         }
     }
 
+    @Test func `the stream of a client that lost its network ends`() async throws {
+        var limits = HTTPLimits()
+        limits.silenceTime = .milliseconds(300)
+        limits.stallTime = .seconds(3600)
+        let latest = Locked<EventChannel?>(nil)
+        try await serve(limits, handler { channel in latest.withLock { $0 = channel } }) { _, port in
+            let client = try RawClient(port)
+            client.send(Self.request)
+            #expect(client.read(through: "\r\n\r\n").contains("200"))
+            client.loseNetwork()
+            let channel = try #require(latest.withLock { $0 })
+            while !channel.isClosed {
+                _ = channel.send([10])
+                sched_yield()
+            }
+        }
+    }
+
     @Test func `an idle stream stays open until the server stops`() async throws {
         var limits = HTTPLimits()
         limits.requestTime = .milliseconds(50)

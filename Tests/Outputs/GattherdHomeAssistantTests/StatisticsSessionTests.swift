@@ -19,7 +19,8 @@ import Testing
     private static let series = [
         "gattherd_attic_a_env-temperature": [
             StatisticsQuantity(device: "weather", stream: "env", metric: "temperature", unit: nil), quantity,
-        ]
+        ],
+        "gattherd_attic_a_twin-temperature": [quantity],
     ]
 
     /// Imports an hour of the temperature.
@@ -91,6 +92,28 @@ import Testing
         #expect(report.importedEntities.isEmpty)
         #expect(report.problems.map { $0.prefix(12) } == ["sensor.roof:"])
         #expect(home.content.state.imports.isEmpty)
+    }
+
+    @Test(arguments: ["home_assistant_error", "invalid_format"])
+    func `an entity that is refused delays no other`(code: String) async throws {
+        // The order of the two entities varies with the seed of dictionaries, so neither may end the import.
+        let home = try home()
+        home.content.update { content in
+            content.add("sensor.twin", uniqueID: "gattherd_attic_a_twin-temperature", unit: "°C")
+            content.refusedImport = .init("sensor.twin", code: code)
+        }
+        let report = try await report(home)
+        #expect(report.entities == ["sensor.roof", "sensor.twin"])
+        #expect(report.importedEntities == ["sensor.roof"] && report.hours == 1)
+        #expect(report.problems.count == 1 && report.problems.first?.hasPrefix("sensor.twin: ") == true)
+    }
+
+    @Test func `an import that fails for another reason ends`() async throws {
+        let error = try await failure { content in
+            content.add("sensor.roof", uniqueID: "gattherd_attic_a_env-temperature", unit: "°C")
+            content.refusedImport = .init("sensor.roof", code: "unknown_error")
+        }
+        #expect(error?.kind == .unavailable)
     }
 
     @Test func `sums and circular means are no targets`() async throws {
@@ -165,7 +188,7 @@ import Testing
         #expect(abs(converted - expected) < 0.001)
     }
 
-    @Test func `the same unit changes no digit`() throws {
+    @Test func `a conversion to the same unit is exact`() throws {
         #expect(try #require(StatisticsUnit(from: "°F", to: "°F")).convert(0.1) == 0.1)
         #expect(try #require(StatisticsUnit(from: nil, to: nil)).convert(0.1) == 0.1)
     }

@@ -53,6 +53,20 @@ struct MQTTSessionTests {
         #expect(try receive(&session, [1, 2, 3]).isEmpty)
     }
 
+    @Test func `a filter too long for the broker's largest packet is refused, and frees its packet identifier`() throws
+    {
+        // Maximum packet size 20.
+        var session = try Self.session(properties: [0x27, 0, 0, 0, 20])
+        let (good, bad) = (String(repeating: "a", count: 12), String(repeating: "a", count: 14))
+        #expect(throws: MQTTRefusal.tooLarge(22, limit: 20)) { try session.subscribe(to: bad, .init()) }
+        #expect(throws: MQTTRefusal.tooLarge(21, limit: 20)) { try session.unsubscribe(from: bad) }
+        #expect(session.outbound.isEmpty)
+        _ = try session.subscribe(to: good, .init())
+        #expect(session.outbound.unsent.count == 20)
+        #expect(try receive(&session, [0x90, 4, 0, 1, 0, 0]).isEmpty)
+        #expect(try receive(&session, [0x90, 4, 0, 3, 0, 0]).count == 1)
+    }
+
     @Test func `a violation in MQTT 3.1.1 sends no DISCONNECT, which would discard the will`() throws {
         var session = try Self.session(.v311)
         #expect(throws: MQTTViolation.self) { _ = try receive(&session, [0xE0, 0]) }

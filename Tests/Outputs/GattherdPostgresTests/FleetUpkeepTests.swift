@@ -185,7 +185,7 @@ struct FleetUpkeepTests {
         #expect(try await centre.value("SELECT done <= now() FROM gattherd.upkeep") == "t")
     }
 
-    @Test func `leases without bids for a month are deleted, unless they have a list`() async throws {
+    @Test func `leases without bids for a month are deleted, except those with a list of gateways`() async throws {
         let centre = try await Centre()
         _ = try await centre.fleet.add(gateway: "attic")
         _ = try await centre.rows(

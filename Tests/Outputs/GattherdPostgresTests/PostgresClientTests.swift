@@ -22,6 +22,17 @@ struct PostgresClientTests {
         #expect(fault.detail.contains("lacks space, memory or connections"))
     }
 
+    @Test(arguments: [
+        ("connection to server at \"10.0.0.1\", port 5432 failed: session is read-only", "name the primary", false),
+        ("FATAL: pg_hba.conf rejects connection for host \"10.0.0.2\", user \"x\"", "allow this host and role", true),
+    ])
+    func `a refused connection is a fault with its remedy`(words: String, remedy: String, isLasting: Bool) throws {
+        let url = try PostgresURL("postgresql://10.0.0.1,10.0.0.2/fleet")
+        let fault = OutputFault(PostgresError(.connection, words), at: url)
+        #expect(fault.kind == (isLasting ? .misconfigured : .unavailable))
+        #expect(fault.detail.contains(remedy))
+    }
+
     @Test(arguments: [HostileServer.Answer.endlessRows, .endlessRow])
     func `an answer without end is refused before the time has passed`(answer: HostileServer.Answer) async throws {
         let server = try HostileServer(answer)

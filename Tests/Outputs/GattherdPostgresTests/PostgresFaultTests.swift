@@ -63,6 +63,19 @@ struct PostgresFaultTests {
         try await Self.expectAll(centre, 20)
     }
 
+    @Test func `a connection that has become read-only is replaced by one that can write`() async throws {
+        let centre = try await Centre()
+        let credentials = try await centre.fleet.add(gateway: "attic")
+        let readOnly = "ALTER ROLE gattherd_attic SET default_transaction_read_only = on"
+        _ = try await centre.rows(readOnly)
+        let sink = try centre.sink(of: "attic", credentials)
+        #expect(try await Self.fault(sink)?.detail.contains("name the primary") == true)
+        // The setting is that of new connections; the first one keeps it.
+        _ = try await centre.rows("ALTER ROLE gattherd_attic RESET default_transaction_read_only")
+        #expect(try await sink.deliver(Entries.numbered(1...20)).isEmpty)
+        try await Self.expectAll(centre, 20)
+    }
+
     @Test func `a connection that takes longer than a call is used by the next one`() async throws {
         let centre = try await Centre()
         let credentials = try await centre.fleet.add(gateway: "attic")

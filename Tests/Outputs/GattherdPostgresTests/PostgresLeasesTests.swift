@@ -183,6 +183,21 @@ struct PostgresLeasesTests {
         #expect(try await centre.rows("SELECT DISTINCT standing, rssi FROM gattherd.bids") == [["gone", "NULL"]])
     }
 
+    @Test func `bids that were not repeated for half a minute are not sent to the gateways`() async throws {
+        let centre = try await Centre()
+        let (west, east) = (try await side(centre, "west"), try await side(centre, "east"))
+        try await west.exchange(.claim(epoch: 0), LeaseBid(gateway: "west", standing: .linked, rssi: -61))
+        try await east.exchange(.observe, LeaseBid(gateway: "east", standing: .heard, rssi: -70))
+        _ = try await centre.rows(
+            "UPDATE gattherd.lease_bid SET updated = now() - interval '31 s' WHERE standing = 'linked'"
+        )
+        let row = try await east.exchange()
+        #expect(row.bids.map(\.bid.gateway) == ["east"])
+        _ = try await centre.rows("UPDATE gattherd.lease_bid SET updated = now() - interval '31 s'")
+        let last = try await east.exchange()
+        #expect(last.bids.isEmpty && last.owner == "west")
+    }
+
     @Test func `after a clock of the centre that was set back, leases of the future count as ended`() async throws {
         let centre = try await Centre()
         let (west, east) = (try await side(centre, "west"), try await side(centre, "east"))

@@ -30,6 +30,8 @@ final class RecordingBroker: Sendable {
     private let answersPings = Locked(true)
     /// The number of subscriptions that are refused next.
     private let refusals = Locked(0)
+    /// The octets that follow each CONNACK.
+    private let greeting = Locked<[UInt8]>([])
 
     init(_ version: MQTTVersion) throws {
         isVersion5 = version == .v5
@@ -82,6 +84,11 @@ final class RecordingBroker: Sendable {
         refusals.withLock { $0 = count }
     }
 
+    /// Sends these octets in one piece with each CONNACK.
+    func greet(with octets: [UInt8]) {
+        greeting.withLock { $0 = octets }
+    }
+
     /// Ends the connection of the current client without a word.
     func drop() {
         client.withLock { $0.map { _ = shutdown($0, Int32(SHUT_RDWR)) } }
@@ -107,7 +114,7 @@ final class RecordingBroker: Sendable {
     private func answer(_ packet: Packet) {
         let identifier = Array(packet.body.prefix(2))
         switch packet.type {
-        case 1: send(isVersion5 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0])
+        case 1: send((isVersion5 ? [0x20, 3, 0, 0, 0] : [0x20, 2, 0, 0]) + greeting.withLock(\.self))
         case 8:
             let isRefused = refusals.withLock { count in
                 count -= 1

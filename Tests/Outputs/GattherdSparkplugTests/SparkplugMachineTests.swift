@@ -294,6 +294,34 @@ import Testing
         #expect(bench.messages("DDATA").first?.payload.metrics.map(\.isHistorical) == [true, true])
     }
 
+    @Test(arguments: [false, true])
+    func `a stored record that is downloaded later is historical, and no birth has it`(isByException: Bool) {
+        var bench = MachineBench(isByException: isByException)
+        bench.connect(Devices.strap)
+        bench.commit(Devices.heartRate, .integer(70), .null, at: 900)
+        bench.forgetMessages()
+        for value in [Int64(50), 50, 70] { bench.commit(Devices.heartRate, .integer(value), .null, at: 600 + value) }
+        let metrics = bench.messages("DDATA").compactMap { $0.payload.metrics.first }
+        #expect(metrics.map(\.isHistorical) == [true, true, true])
+        #expect(metrics.map(\.value) == [.double(50), .double(50), .double(70)])
+        bench.requestRebirth()
+        bench.wait(.seconds(10))
+        let birth = bench.messages("DBIRTH").last?.metric("heart_rate/rate")
+        #expect(birth?.value == .double(70) && birth?.timestamp == 900_000)
+    }
+
+    @Test func `after the clock was set back the values that arrive are current`() {
+        var bench = MachineBench()
+        bench.connect(Devices.strap)
+        bench.commit(Devices.heartRate, .integer(70), .null, at: 4600)
+        bench.forgetMessages()
+        bench.commit(Devices.heartRate, .integer(71), .null, at: 1000)
+        #expect(bench.messages("DDATA").last?.payload.metrics.first?.isHistorical == false)
+        bench.requestRebirth()
+        bench.wait(.seconds(10))
+        #expect(bench.messages("DBIRTH").last?.metric("heart_rate/rate")?.value == .double(71))
+    }
+
     @Test func `a removed device gets a DDEATH and no later DBIRTH`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)

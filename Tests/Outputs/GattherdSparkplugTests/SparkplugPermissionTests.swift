@@ -7,9 +7,30 @@ import Testing
 
 @testable import GattherdSparkplug
 
-/// The controls that hosts may set.
+/// The refusals of a broker, and the controls that hosts may set.
 @Suite(.timeLimit(.minutes(1)))
 struct SparkplugPermissionTests {
+    @Test func `a session that ends together with its CONNACK ends for the broker's reason`() async throws {
+        let broker = try RecordingBroker(.v5)
+        // DISCONNECT with "quota exceeded".
+        broker.greet(with: [0xE0, 1, 0x97])
+        var options = WireCapture.settings(broker.port, .v5)
+        options.primaryHost = nil
+        let output = SparkplugDelivery(
+            options,
+            journal: MemoryJournal(),
+            log: .silent,
+            setControl: { .success($0.value) },
+            permissions: { ControlPermissions() },
+            record: { _ in }
+        )
+        async let end: Void = output.run()
+        try await eventually { output.status.problem != nil }
+        #expect(output.status.problem?.contains("quota exceeded") == true)
+        await output.stop(within: .zero)
+        await end
+    }
+
     @Test func `other controls of the configuration are a birth, and hosts can set them`() async throws {
         let broker = try Broker()
         try await broker.start()

@@ -118,7 +118,7 @@ struct WireCapture: Sendable {
     }
 }
 
-/// The run.
+/// The captured run, once for each version.
 extension WireCapture {
     private static let runs = [MQTTVersion.v311: Run(.v311), .v5: Run(.v5)]
 

@@ -83,6 +83,25 @@ struct AdvertisementTests {
 
     @Test(
         arguments: [
+            (17, nil, nil), (17, "GVH5182_1234", "probes"), (17, "GVH5184_1234", "probes_h5184"),
+            (20, nil, nil), (20, "GVH5185_1234", "probes_h5185"), (20, "GVH5191_1234", "probe_h5191"),
+            (20, "GVH5198_1234", "probes_h5198"), (14, nil, "probe"),
+        ] as [(Int, String?, String?)]
+    )
+    func `meat probes that send frames alike are told apart by their names`(
+        count: Int,
+        name: String?,
+        stream: String?
+    ) throws {
+        let profile = try Self.profile("govee")
+        let address: [UInt8] = [0x63, 1, 0, 1, 1]
+        let octets = address + Array(repeating: 0, count: count - address.count)
+        let found = profile.frame(octets, from: .manufacturer(0x2730), name: name)
+        #expect(found.map { profile.advertisements[$0.index].stream } == stream)
+    }
+
+    @Test(
+        arguments: [
             ("ATC_*", "ATC_", true), ("*_1", "a_1", true), ("a*b*c", "abc", true), ("a*b*c", "acb", false),
             ("a*a", "a", false), ("x", "x", true), ("x", "xy", false), ("*", "", true), ("a**b", "axb", true),
         ]

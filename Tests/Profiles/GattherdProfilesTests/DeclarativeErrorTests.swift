@@ -164,6 +164,18 @@ struct DeclarativeErrorTests {
                 "10:10: metric 'x' is defined above with another unit, kind or repetition"
             ),
             (
+                ["{metric: x, type: u8}", "{metric: x, type: u8}"],
+                "10:10: metric 'x' is defined above; give both a 'when', of which only one is true"
+            ),
+            (
+                ["{metric: x, type: u8, when: octets == 1}", "{metric: x, type: u8}"],
+                "10:10: metric 'x' is defined above; give both a 'when', of which only one is true"
+            ),
+            (
+                ["{metric: x, type: u8}", "{metric: x, type: u8, when: left > 0}"],
+                "10:10: metric 'x' is defined above; give both a 'when', of which only one is true"
+            ),
+            (
                 ["{flags: x, type: u8}", "{metric: x, type: u8}"],
                 "10:10: there are flags named 'x' already; give the metric another name"
             ),

@@ -265,7 +265,7 @@ struct FormatTests {
         #expect(try decode("FE", "{flags: raw, type: i8}", "{metric: x, from: raw, enum: {-2: off}}") == ["x \"off\""])
     }
 
-    @Test func `unknown values of a field of two types are whole numbers`() throws {
+    @Test func `unknown values are compared as numbers if the field has two types`() throws {
         let fields = [
             "{flags: f, type: u8}", "{flags: raw, type: i8, when: f}", "{flags: raw, type: u8, when: f == 0}",
         ]

@@ -41,7 +41,7 @@ struct FormulaTests {
         ("{metric: x, formula: 1, scale: 2}", "9:33: 'scale' is a part of the formula itself"),
         ("{metric: x, formula: 1.5 *}", "9:35: '1.5 *': expected a name, a number or '('"),
         ("{metric: x, formula: sqrt 2}", "9:35: 'sqrt 2': expected '(' after 'sqrt'"),
-        ("{metric: x, formula: pow(1)}", "9:35: 'pow(1)': 'pow' takes 2 of them"),
+        ("{metric: x, formula: pow(1)}", "9:35: 'pow(1)': 'pow' takes 2 arguments"),
         ("{metric: x, formula: 1e999}", "9:30: '1e999': '1e999' is too large"),
         ("{metric: x, formula: y}", "9:30: 'y': no earlier field is called 'y'"),
         ("{metric: x, type: u8, decimals: 1}", "9:31: 'decimals' is for 'formula'"),

@@ -131,6 +131,27 @@ struct PresentationTests {
         #expect(try decode("01 02", "04 00 00 27 01 00 00", "04 00 00 27 01 00 00") == ["x_1 1", "x_2 2"])
     }
 
+    @Test func `the profile is for the described characteristic, not for another with its UUID`() throws {
+        var described = DescribedCharacteristic(
+            service: 0x1815,
+            uuid: 0x2A58,
+            formats: [[0x06, 0xFE, 0x2F, 0x27, 1, 0, 0]],
+            isNotifying: true,
+            isReadable: true
+        )
+        described.handle = "service1/char2"
+        let made = try #require(PresentationProfile.make(of: [described], taken: []))
+        #expect(made.profile.characteristics.map(\.handle) == ["service1/char2"])
+    }
+
+    @Test func `values that a device describes alike are numbered`() throws {
+        #expect(try decode("01 02", "04 00 00 27 01 06 01", "04 00 00 27 01 06 01") == ["x_1 1", "x_2 2"])
+        #expect(
+            try decode("01 02 03", "04 00 00 27 01 02 00", "04 00 00 27 01 00 00", "04 00 00 27 01 06 01")
+                == ["x_1 1", "x_2 2", "x_3 3"]
+        )
+    }
+
     @Test(
         arguments: ["00 00 00 27 01 00 00", "1D 00 00 27 01 00 00", "04 00 00 27 01 00", ""]
     )

@@ -141,12 +141,27 @@ import Testing
 
     // MARK: - Why a link ended
 
+    /// The reason of a link's end, all signals of which arrive at once.
+    private func reason(after end: (FakeBlueZ) async throws -> Void) async throws -> DisconnectReason? {
+        let loop = EventLoop(name: "test")
+        defer { loop.stop() }
+        var reason: DisconnectReason?
+        try await Stage.run(loop: loop) { stage in
+            reason = try await self.reason(stage, on: loop, after: end)
+        }
+        return reason
+    }
+
     private func reason(
         _ stage: Stage,
+        on loop: EventLoop,
         after end: (FakeBlueZ) async throws -> Void
     ) async throws -> DisconnectReason? {
         _ = try await stage.connected()
-        try await end(stage.fake)
+        try await loop.standStill {
+            try await end(stage.fake)
+            await stage.fake.makeRoundTrip()
+        }
         try await stage.events.expect(.disconnected(Self.id))
         let event = try await stage.events.next { if case .linkEnded = $0 { true } else { false } }
         guard case .linkEnded(Self.id, let reason) = event else { return nil }
@@ -157,37 +172,37 @@ import Testing
         ("Timeout", DisconnectReason.timedOut), ("Local", .local), ("Remote", .remote),
         ("Authentication", .authentication), ("Suspend", .suspended), ("Unknown", .unknown), ("Odd", .unknown),
     ])
-    func `the end of a link has the reason that BlueZ signals`(word: String, expected: DisconnectReason) async throws {
-        try await Stage.run { stage in
-            let reason = try await reason(stage) { fake in
-                await fake.setConnected(false)
-                await fake.explainEnd("org.bluez.Reason." + word)
-            }
-            #expect(reason == expected)
+    func `the end of a link has the reason that BlueZ signals, before or after the end`(
+        word: String,
+        expected: DisconnectReason
+    ) async throws {
+        let before = try await reason { fake in
+            await fake.explainEnd("org.bluez.Reason." + word)
+            await fake.setConnected(false)
         }
+        #expect(before == expected)
+        let after = try await reason { fake in
+            await fake.setConnected(false)
+            await fake.explainEnd("org.bluez.Reason." + word)
+        }
+        #expect(after == expected)
     }
 
     @Test func `without a reason the peripheral ended the link, unless the adapter is off`() async throws {
-        try await Stage.run { stage in
-            let silent = try await reason(stage) { fake in await fake.setConnected(false) }
-            #expect(silent == .remote)
-            let poweredOff = try await reason(stage) { fake in
-                await fake.setConnected(false)
-                await fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Powered": .boolean(false)])
-            }
-            #expect(poweredOff == .adapterPoweredOff)
+        let silent = try await reason { fake in await fake.setConnected(false) }
+        #expect(silent == .remote)
+        let poweredOff = try await reason { fake in
+            await fake.setConnected(false)
+            await fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Powered": .boolean(false)])
         }
+        #expect(poweredOff == .adapterPoweredOff)
     }
 
     @Test func `the reason of a removed peripheral's end is its removal`() async throws {
-        try await Stage.run { stage in
-            let reason = try await reason(stage) { fake in await fake.remove(FakeBlueZ.device) }
-            #expect(reason == .vanished)
-        }
-        try await Stage.run { stage in
-            let reason = try await reason(stage) { fake in await fake.remove(FakeBlueZ.adapter) }
-            #expect(reason == .adapterLost)
-        }
+        let vanished = try await reason { fake in await fake.remove(FakeBlueZ.device) }
+        #expect(vanished == .vanished)
+        let adapterLost = try await reason { fake in await fake.remove(FakeBlueZ.adapter) }
+        #expect(adapterLost == .adapterLost)
     }
 
     // MARK: - Adapters

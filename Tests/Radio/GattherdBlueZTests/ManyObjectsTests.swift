@@ -69,7 +69,7 @@ import Testing
         #expect(tree.ignoredAttributes(of: short) == 0)
     }
 
-    @Test func `long tables come and go with their devices`() throws {
+    @Test func `the removal of a device frees the room of its long table`() throws {
         var tree = tree()
         let ids = try (1...8).map(id)
         for id in ids {

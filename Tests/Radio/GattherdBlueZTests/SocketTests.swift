@@ -93,18 +93,12 @@ import Testing
             let answering = try await stage.connected(Stage.control)
             let token = SubscriptionToken(2)
             try await stage.central.subscribe(to: answering, by: .signals, token: token, sink: stage.sink)
-            let gate = SocketPair()
             // While the central's thread stands still, the signal reaches it before the packets do.
-            await withCheckedContinuation { standing in
-                loop.execute {
-                    standing.resume()
-                    gate.waitForPacket()
-                }
+            await loop.standStill {
+                await stage.fake.notify([9], at: FakeBlueZ.control)
+                await stage.fake.makeRoundTrip()
+                for number in 0..<100 { pair.send([UInt8(number)]) }
             }
-            await stage.fake.notify([9], at: FakeBlueZ.control)
-            await stage.fake.makeRoundTrip()
-            for number in 0..<100 { pair.send([UInt8(number)]) }
-            gate.send([0])
             #expect(await stage.sink.values(101) == (0..<100).map { [UInt8($0)] } + [[9]])
         }
         loop.stop()

@@ -60,6 +60,21 @@ struct Stage {
     struct NotThere: Error {}
 }
 
+extension EventLoop {
+    /// Holds the loop's thread until `body` has returned: the loop then finds at once what has arrived meanwhile.
+    func standStill(while body: () async throws -> Void) async rethrows {
+        let gate = SocketPair()
+        await withCheckedContinuation { standing in
+            execute {
+                standing.resume()
+                gate.waitForPacket()
+            }
+        }
+        defer { gate.send([0]) }
+        try await body()
+    }
+}
+
 extension Optional {
     /// For literals that are right by construction.
     var unsafelyKnown: Wrapped {

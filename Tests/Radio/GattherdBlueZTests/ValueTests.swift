@@ -170,6 +170,28 @@ import Testing
         }
     }
 
+    @Test func `the end of a session that was given up does not end the next subscription`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.hang("StartNotify")
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { try? await stage.subscribe(characteristic) }
+                await stage.fake.waitForCall("StartNotify")
+                group.cancelAll()
+            }
+            await stage.fake.waitForCall("StopNotify")
+            await stage.fake.on("StartNotify") { fake, call in
+                let interface = "org.bluez.GattCharacteristic1"
+                fake.set(FakeBlueZ.measurement, interface, ["Notifying": .boolean(false)])
+                fake.set(FakeBlueZ.measurement, interface, ["Notifying": .boolean(true)])
+                try call.reply()
+            }
+            try await stage.subscribe(characteristic)
+            await stage.fake.notify([1])
+            #expect(await stage.sink.values(1) == [[1]])
+        }
+    }
+
     @Test func `a subscription that the program ended is not reported as ended`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
@@ -228,6 +250,17 @@ import Testing
                 group.addTask { try? await stage.subscribe(characteristic) }
                 await stage.fake.waitForCall("StartNotify")
                 group.cancelAll()
+            }
+            await stage.fake.waitForCall("StopNotify")
+        }
+    }
+
+    @Test func `a subscription that a cancelled task ends is stopped`() async throws {
+        try await Stage.run { stage in
+            try await stage.subscribe(try await stage.connected())
+            await withTaskGroup(of: Void.self) { group in
+                group.cancelAll()
+                group.addTask { try? await stage.central.unsubscribe(SubscriptionToken(1)) }
             }
             await stage.fake.waitForCall("StopNotify")
         }

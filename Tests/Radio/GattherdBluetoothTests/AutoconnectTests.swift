@@ -85,6 +85,62 @@ import Testing
         }
     }
 
+    @Test func `a call that fails right after the loss of a link does not end reconnecting`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
+            let changes = strap.connectionStateChanges()
+            bench.backend.fail("connect", BluetoothError(.connectionFailed, "out of range"))
+            // The reason of the loss does not come before the call.
+            bench.backend.setConnected(FakeBackend.strap, false)
+            let call = await outcome { try await strap.connect() }
+            #expect(call.error?.kind == .connectionFailed)
+            let failed = await changes.wait(for: .disconnected(.connectionFailed))
+            try #require(failed?.willReconnect == true)
+            await changes.wait(for: .ready)
+        }
+    }
+
+    @Test func `a call that is cancelled right after the loss of a link leaves it to the policy`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected(autoconnect: .never)
+            bench.backend.hang("connect")
+            bench.backend.setConnected(FakeBackend.strap, false)
+            let call = Task { try await strap.connect() }
+            await bench.backend.waitUntilAsked("connect 1", times: 2)
+            call.cancel()
+            _ = await call.result
+            #expect(!strap.isReconnecting)
+            #expect(strap.connectionState == .disconnected(.requested))
+        }
+    }
+
+    @Test func `a peripheral that is kept during a call stays kept when all operations are cancelled`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let changes = strap.connectionStateChanges()
+            let mayEnd = LatestValue(false)
+            strap.addConnectionTask { _ in
+                // Another task is not cancelled.
+                await Task { for await mayEnd in mayEnd.watch() where mayEnd { break } }.value
+            }
+            bench.backend.advertise(FakeBackend.strap)
+            let call = Task { await outcome { try await strap.connect() } }
+            await changes.wait(for: .connected)
+            var slow = Autoconnect.whenUnexpected
+            (slow.minimumDelay, slow.maximumDelay) = (.seconds(3600), .seconds(3600))
+            strap.keepConnected(autoconnect: slow)
+            let link = try #require(bench.central.link(strap.id))
+            // The automatic attempt waits for the end of the call.
+            try await eventually { link.connecting.count == 2 }
+            bench.central.cancelAllOperations()
+            try await eventually { strap.reconnection?.attempt == 2 }
+            mayEnd.set(true)
+            #expect(await call.value.error?.kind == .cancelled)
+            #expect(await changes.wait(for: .disconnected(.requested))?.willReconnect == true)
+            #expect(strap.isReconnecting)
+        }
+    }
+
     @Test func `the policy sees the reason and the number of each attempt, and may give up`() async throws {
         try await Bench.run { bench in
             let seen = LatestValue<[String]>([])

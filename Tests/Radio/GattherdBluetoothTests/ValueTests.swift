@@ -47,7 +47,7 @@ import Testing
         #expect(throws: PayloadError.self) { try MedFloat16(.finite(mantissa: 2047, exponent: 0)).octets() }
     }
 
-    @Test func `text loses the NULs at its end only`() throws {
+    @Test func `only the NULs at the end of a text are removed`() throws {
         #expect(try String(octets: [0x41, 0, 0x42, 0, 0]) == "A\0B")
         #expect(try String(octets: [0, 0]) == "")
     }

@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: [(true, WhenFull.deliver, true), (true, .hold, false), (false, .deliver, false)])
-    func `readings are delivered unstored after some timeout, if wanted`(
+    func `readings are delivered unstored after a while, if the options allow it and there is a consumer`(
         hasConsumer: Bool,
         whenFull: WhenFull,
         isExpected: Bool

@@ -65,7 +65,7 @@ import Testing
     @Test func `a device is written, the daemon reloads, and its first values are shown`() async throws {
         let bench = try await bench()
         try await bench.withLonelyDaemon {
-            let (code, output) = try await bench.run("add", "C0:FF:EE:00:00:30", "--yes")
+            let (code, output) = try await bench.run("add", "c0-ff-ee-00-00-30", "--yes")
             let errors = try bench.text("err")
             #expect(code == 0, "\(errors)")
             #expect(output.contains("wrote \(bench.folder.file("gattherd.d/ruuvi-ruuvitag.yaml"))\n"))

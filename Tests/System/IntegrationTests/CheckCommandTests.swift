@@ -15,6 +15,9 @@ import Testing
     {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(atPath: folder.file("p"), withIntermediateDirectories: true)
+        if files["gattherd.d"] == nil {
+            try FileManager.default.createDirectory(atPath: folder.file("gattherd.d"), withIntermediateDirectories: true)
+        }
         for (name, text) in files { try folder.write(text, to: name) }
         let file = try folder.write(text, to: "g.yaml")
         let errors = folder.file("errors")
@@ -71,6 +74,28 @@ import Testing
         #expect(code == (error == nil ? 0 : 78), "\(complaints)")
         #expect(error.map { complaints.contains($0) } ?? complaints.isEmpty, "\(complaints)")
         #expect(!complaints.contains("231d"))
+    }
+
+    @Test func `an alert about a metric that no profile has gets a warning`() async throws {
+        let text = """
+            profiles: {paths: [p]}
+            alerts:
+              - {name: a, metric: x, above: 1}
+              - {name: b, metric: xx, above: 1}
+            """
+        let outcome = try await check(text, with: ["p/beacon.yaml": Self.beacon])
+        let words = "g.yaml:4:23: warning: 'xx' is not a metric of a profile; did you mean 'x'?"
+        #expect(outcome.code == 0)
+        #expect(outcome.complaints.split(separator: "\n").first.map(String.init) == words)
+        #expect(outcome.complaints.split(separator: "\n").count == 3)
+    }
+
+    @Test(arguments: [("profiles: {paths: [p]}", Int32(0)), ("gatway: x", 78)])
+    func `a file with another suffix than yaml gets a warning`(text: String, code: Int32) async throws {
+        let outcome = try await check(text, with: ["gattherd.d/more.yml": "zzz: 1\n"])
+        let words = "gattherd.d/more.yml: warning: this file is not read: its name must end in .yaml; rename it"
+        #expect(outcome.code == code)
+        #expect(outcome.complaints.split(separator: "\n").first.map(String.init) == words)
     }
 
     @Test func `a valid file is reported as good, with exit code 0`() async throws {

@@ -151,6 +151,13 @@ import Testing
         #expect(!why.complaints.contains("keeps the last valid one"))
     }
 
+    @Test(arguments: ["C0:FF:EE:00:00:01", "c0:ff:ee:00:00:01", "c0-ff-ee-00-00-01", "c0ffee000001"])
+    func `why takes the address of the device in any notation`(address: String) async throws {
+        let why = try await run("why", address)
+        #expect(why.code == 0 && why.output.hasPrefix("strap (C0:FF:EE:00:00:01"), "\(why.complaints)")
+        await stop()
+    }
+
     @Test func `why shows the reason of a failed reload`() async throws {
         try write("zzz: 1")
         #expect(try await run("reload").code == 78)

@@ -15,7 +15,7 @@ import Testing
         #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
         for (text, status) in [
             ("log: {format: json}", "changes of bluetooth, history and log take effect only at a restart: "),
-            ("zzz: 1", "the configuration is wrong and not reloaded: "),
+            ("zzz: 1", "the configuration was not reloaded: "),
         ] {
             try folder.write("gateway: test\n" + text, to: "gattherd.yaml")
             daemon.signal(SIGHUP)

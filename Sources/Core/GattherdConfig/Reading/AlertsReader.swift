@@ -10,12 +10,18 @@ struct AlertsReader {
     /// The names of all devices; `nil` if rules of `enrol` can add others.
     let devices: [String]?
 
-    func rules(_ top: SectionReader) -> [AlertRule] {
+    /// Reads the rules.
+    ///
+    /// - Parameters:
+    ///   - top: The whole configuration.
+    ///   - metrics: Receives the metrics that rules name.
+    /// - Returns: The valid rules.
+    func rules(_ top: SectionReader, metrics: inout [Located<String>]) -> [AlertRule] {
         var names: [String: ConfigPlace] = [:]
         return top.sections("alerts", title: Self.title) { section in
             let name = section.required("name", .slug)
             let device = device(section)
-            let condition = condition(section)
+            let condition = condition(section, &metrics)
             let hysteresis = section.value("hysteresis", .magnitude)?.value
             let holding = section.value("for", .duration(.zero ... .seconds(30 * 86_400)))?.value
             if let name, let place = name.place {
@@ -46,10 +52,11 @@ struct AlertsReader {
         return device.value
     }
 
-    private func condition(_ section: SectionReader) -> AlertRule.Condition? {
+    private func condition(_ section: SectionReader, _ metrics: inout [Located<String>]) -> AlertRule.Condition? {
         let silence = section.value("silent_for", .duration(.seconds(1) ... .seconds(365 * 86_400)))?.value
         let battery = section.value("battery_below", .number)?.value
-        let metric = section.value("metric", .text)?.value
+        let metric = section.value("metric", .text)
+        if let metric { metrics.append(metric) }
         let (below, above) = (section.value("below", .number)?.value, section.value("above", .number)?.value)
         let present = Self.conditions.filter { section.place(of: $0) != nil }
         if let place = section.place, present.count != 1 {
@@ -59,7 +66,7 @@ struct AlertsReader {
         checkBounds(section, hasMetric: present == ["metric"])
         if let silence { return .silent(silence) }
         if let battery { return .batteryBelow(battery) }
-        return metric.map { .outside(metric: $0, below: below, above: above) }
+        return metric.map { .outside(metric: $0.value, below: below, above: above) }
     }
 
     /// Reports bounds between which no value clears the alert.

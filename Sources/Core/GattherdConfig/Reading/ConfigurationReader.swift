@@ -18,7 +18,8 @@ struct ConfigurationReader {
         configuration.devices = DevicesReader(paths: paths).devices(top)
         checkAdapters(configuration, top)
         configuration.enrol = DevicesReader(paths: paths).rules(top)
-        configuration.alerts = AlertsReader(devices: names(configuration)).rules(top)
+        configuration.alerts = AlertsReader(devices: names(configuration))
+            .rules(top, metrics: &configuration.alertMetrics)
         top.section("history") { history($0, &configuration.history) }
         configuration.mqtt = top.section("mqtt") { MQTTReader(gateway: gateway, paths: paths).settings($0) } ?? nil
         configuration.outputs = outputSections(top, gateway: gateway)
@@ -86,6 +87,7 @@ struct ConfigurationReader {
     private func adapters(_ section: SectionReader) -> AdapterChoice {
         if section.isWord("adapters", "auto") { return .auto }
         guard let addresses = section.list("adapters", .bluetoothAddress) else { return .auto }
+        section.refuseEmpty("adapters", "no adapter would be used; name one, or write auto")
         return .only(addresses.map(\.value))
     }
 

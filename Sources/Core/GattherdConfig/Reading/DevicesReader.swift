@@ -77,9 +77,7 @@ struct DevicesReader {
         let profiles = section.list("profiles", .slug)
         let adapter = section.value("adapter", .bluetoothAddress)
         let gateways = section.list("gateways", .slug)
-        if gateways?.isEmpty == true, let place = section.place(of: "gateways") {
-            section.report(.conflict("no gateway may own the device; name one, or leave 'gateways' out"), at: place)
-        }
+        section.refuseEmpty("gateways", "no gateway may own the device; name one, or leave 'gateways' out")
         let notify = section.value("notify", ConfigGrammar<NotifyChoice>.choice("a way of notification"))
         var device = name.flatMap { name in address.map { DeviceSettings(name: name, address: $0) } }
         readLabel(section, into: &device)

@@ -23,6 +23,11 @@ extension SectionReader {
         return Located(value, at: place)
     }
 
+    /// Reports the list `key` if it is present and has no elements, for the stated reason.
+    func refuseEmpty(_ key: String, _ reason: String) {
+        if isEmptyList(key), let place = self.place(of: key) { report(.conflict(reason), at: place) }
+    }
+
     /// Reports `key` if it is present without `other`; `title` is the section's name in the error.
     package func require(_ other: String, with key: String, in title: String) {
         guard let place = self.place(of: key), self.place(of: other) == nil else { return }

@@ -181,6 +181,9 @@ package final class SectionReader {
         recorder?.answersMapping ?? (present(key).first?.value.node.members != nil)
     }
 
+    /// True if `key` is present and a list without elements.
+    func isEmptyList(_ key: String) -> Bool { present(key).first?.value.node.elements?.isEmpty == true }
+
     /// Returns the place of `key`, if it is present.
     package func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
 

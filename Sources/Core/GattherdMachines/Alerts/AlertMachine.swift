@@ -30,6 +30,8 @@ public struct AlertMachine: Sendable {
         case heard(device: String)
         /// A stream's metric has a new value.
         case value(Double, MetricDescriptor, stream: String, device: String)
+        /// The last value that an earlier run stored of a stream's metric.
+        case stored(Double, MetricDescriptor, stream: String, device: String)
         /// ``AlertMachine/deadline`` has been reached.
         case tick
     }
@@ -77,6 +79,9 @@ public struct AlertMachine: Sendable {
         case .heard(let device): return heard(device, now)
         case .value(let value, let metric, let stream, let device):
             return record(value, metric, stream, device, now)
+        case .stored(let value, let metric, let stream, let device):
+            recall(value, metric, stream, device)
+            return []
         case .tick: return raiseDue(now)
         }
     }
@@ -173,6 +178,14 @@ public struct AlertMachine: Sendable {
         }
         devices[device] = state
         return changes + raiseDue(now, only: device)
+    }
+
+    private mutating func recall(_ value: Double, _ metric: MetricDescriptor, _ stream: String, _ device: String) {
+        guard var state = devices[device] else { return }
+        for index in state.watches.indices where state.watches[index].rule.concerns(metric) {
+            state.watches[index].recall(value, metric, stream)
+        }
+        devices[device] = state
     }
 
     private mutating func raiseDue(_ now: Duration, only name: String? = nil) -> [Change] {

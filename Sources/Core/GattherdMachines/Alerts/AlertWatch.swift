@@ -53,9 +53,19 @@ extension AlertMachine.Watch {
             return .cleared(key)
         }
         if outside.isEmpty { outsideSince = now }
-        let unit = metric.unit.map { " \($0)" } ?? ""
-        outside[series] = "\(metric.name) is \(value.plain)\(unit), \(bound)"
+        outside[series] = Self.reason(value, metric, bound)
         return nil
+    }
+
+    /// Records a series that was outside when an earlier run ended, so that its next value inside clears the alert.
+    mutating func recall(_ value: Double, _ metric: MetricDescriptor, _ stream: String) {
+        guard isRaised, let bound = rule.condition.exceeded(by: value, rule.hysteresis) else { return }
+        outside[Self.series(metric, stream)] = Self.reason(value, metric, bound)
+    }
+
+    private static func reason(_ value: Double, _ metric: MetricDescriptor, _ bound: String) -> String {
+        let unit = metric.unit.map { " \($0)" } ?? ""
+        return "\(metric.name) is \(value.plain)\(unit), \(bound)"
     }
 }
 

@@ -194,7 +194,7 @@ extension [String: [SampleValue]] {
 extension SampleValue {
     /// Returns the distance of two numbers; `nil` for other values.
     ///
-    /// That of integers is exact: above 2⁵³ neighbours would be the same real number.
+    /// The distance of integers is exact: as real numbers, neighbours above 2⁵³ would be equal.
     fileprivate func distance(to other: SampleValue) -> Double? {
         if case .integer(let one) = self, case .integer(let two) = other {
             return Double(UInt64(bitPattern: max(one, two) &- min(one, two)))

@@ -181,7 +181,7 @@ public struct PublishOutcome: Hashable, Sendable {
         case noSubscribers
         /// Not accepted now: a quota, or a busy broker.
         case busy(String)
-        /// Not sent yet: its topic waits until another one is accepted.
+        /// Not sent yet: its topic waits until another one is accepted, or the session has just ended.
         case deferred
         /// Not sent yet: its message was full; it follows in another one.
         case remaining

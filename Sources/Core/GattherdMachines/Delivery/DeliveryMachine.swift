@@ -61,6 +61,9 @@ public struct DeliveryMachine: Sendable {
 
     public var inFlight: Int { window?.inFlight ?? 0 }
 
+    /// True if a published reading, or an earlier one of its stream, is to be published again or acknowledged.
+    public func awaits(_ reading: JournalReading) -> Bool { window?.awaits(reading) ?? false }
+
     /// The time of the oldest unacknowledged reading; `nil` without one.
     public var waitingSince: Timestamp? { window?.oldest }
 

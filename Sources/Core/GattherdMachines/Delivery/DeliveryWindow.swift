@@ -229,6 +229,13 @@ struct DeliveryWindow: Sendable {
         return (entries[index].reading, entries[index].sentAt)
     }
 
+    /// True if the reading, or an earlier one of its stream, is still to be published or acknowledged.
+    func awaits(_ reading: JournalReading) -> Bool {
+        let stream = StreamKey(reading)
+        return entries[first...].prefix { $0.reading.seq <= reading.seq }
+            .contains { !$0.mayPass && StreamKey($0.reading) == stream }
+    }
+
     /// True if an earlier reading of the stream has to be sent again, after this one, and no newer one will follow.
     func needsRepetition(_ seq: Int64) -> Bool {
         guard let index = index(of: seq) else { return false }

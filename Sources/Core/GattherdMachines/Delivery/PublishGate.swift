@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The decision which readings may be published in a session: pace, pauses, holds and missing subscribers.
+/// The conditions under which readings may be published in a session: pace, pauses, holds and missing subscribers.
 struct PublishGate: Sendable {
     /// Readings held back because the broker was busy or had no subscriber for them.
     private struct Hold: Hashable, Sendable {
@@ -9,11 +9,6 @@ struct PublishGate: Sendable {
         var retryAt: Duration
         /// True if the broker had no subscriber for it; false if the broker was busy.
         var isUnheard = false
-    }
-
-    private struct Awaited: Hashable, Sendable {
-        let seq: Int64
-        let since: Duration
     }
 
     /// The decision on an answered reading.
@@ -35,31 +30,23 @@ struct PublishGate: Sendable {
     /// The time at which publishing can continue without another event.
     private(set) var resumeAt: Duration?
     private var hold: Hold?
-    /// The reading in flight that holds up the cursor, and since when.
-    private var awaited: Awaited?
-    /// The sending time of the newest reading that the broker has answered in this session.
-    private var answeredSentAt = Duration.zero
-    /// The time of the next search for readings that the broker has left out; `nil` while none is in flight.
-    private var searchAt: Duration?
-    /// The last reading that the broker did not acknowledge in time; others do not wait for it.
-    private var overdue: Int64?
+    private var acknowledgements: AcknowledgementWatch
     /// The refusals since the broker last accepted a reading.
     private var refusals = RefusalRun()
-    /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
-    private var subscribersDue: Duration?
     private var subscribers = SubscriberWatch()
     private var pace: TokenBucket
 
     init(options: DeliveryMachine.Options) {
         self.options = options
         pace = options.pace
+        acknowledgements = AcknowledgementWatch(limit: options.acknowledgement)
     }
 
     // MARK: - The session
 
     /// Starts a session; after a reconnect, publishing waits until subscribers may be back.
     mutating func connected(isReconnect: Bool, receiveMaximum: Int, at now: Duration) {
-        subscribersDue = isReconnect ? now + options.subscriberTimeout : nil
+        if isReconnect { subscribers.startWait(until: now + options.subscriberTimeout) }
         drainAt = isReconnect ? now + options.reconnectPause : now
         setLimit(receiveMaximum)
     }
@@ -78,8 +65,9 @@ struct PublishGate: Sendable {
     /// Ends the session.
     mutating func reset() {
         (isOpen, isProven) = (false, false)
-        (hold, subscribersDue, awaited, resumeAt, searchAt) = (nil, nil, nil, nil, nil)
-        answeredSentAt = .zero
+        (hold, resumeAt) = (nil, nil)
+        acknowledgements.reset()
+        subscribers.sessionEnded()
         refusals.endHold()
     }
 
@@ -142,8 +130,7 @@ struct PublishGate: Sendable {
     /// After a reconnect a single reading is sent first, so that few are out of order if subscribers return at that
     /// moment.
     private func currentLimit(_ awaited: Int64?) -> Int {
-        let isOverdue = overdue != nil && awaited == overdue
-        return isProven || hold != nil || isOverdue ? limit : 1
+        isProven || hold != nil || acknowledgements.isOverdue(awaited) ? limit : 1
     }
 
     /// The reason why readings wait, if they do.
@@ -157,40 +144,20 @@ struct PublishGate: Sendable {
 
     /// Records the readings in flight; one of them may hold up the cursor.
     mutating func updateAwaited(_ window: DeliveryWindow?, at now: Duration) {
-        let seq = window?.awaited
-        if awaited?.seq != seq { awaited = seq.map { Awaited(seq: $0, since: now) } }
-        if window?.inFlight ?? 0 == 0 {
-            searchAt = nil
-        } else if searchAt == nil {
-            searchAt = now + options.acknowledgement
-        }
+        acknowledgements.update(window?.awaited, isAnyInFlight: window?.inFlight ?? 0 != 0, at: now)
     }
 
     /// Records that the broker has answered a reading.
     mutating func answered(sentAt: Duration) {
-        answeredSentAt = max(answeredSentAt, sentAt)
+        acknowledgements.answered(sentAt: sentAt)
     }
 
-    /// The deadline for the acknowledgement of the oldest reading, and for the search for a skipped one.
-    var acknowledgementDeadline: Duration? {
-        let awaited = awaited.map { $0.since + options.acknowledgement }
-        return [awaited, searchAt].compactMap(\.self).min()
-    }
+    /// The time at which the broker must have acknowledged the readings in flight.
+    var acknowledgementDeadline: Duration? { acknowledgements.deadline }
 
     /// Returns the reading that the broker has not acknowledged in time, if any.
-    ///
-    /// The reading is at the cursor, or the broker has skipped it: it has acknowledged another one that was sent much
-    /// later. While the broker holds back the oldest reading, the cursor does not show this.
     mutating func timeOut(_ window: DeliveryWindow?, at now: Duration) -> Int64? {
-        var found: Int64?
-        if let awaited, now >= awaited.since + options.acknowledgement {
-            found = awaited.seq
-        } else if let searchAt, now >= searchAt {
-            self.searchAt = now + options.acknowledgement
-            found = window?.sent(before: answeredSentAt - options.acknowledgement)
-        }
-        if let found { overdue = found }
-        return found
+        acknowledgements.timeOut(at: now) { window?.sent(before: $0) }
     }
 
     // MARK: - Answers
@@ -244,22 +211,20 @@ struct PublishGate: Sendable {
 
     /// Waits for a missing subscriber only after a reconnect; otherwise it has unsubscribed.
     private mutating func subscriberMissing(_ reading: JournalReading, at now: Duration) -> Decision {
-        let isExpected = subscribersDue != nil && subscribers.expects(for: reading)
-        if isExpected, let due = subscribersDue, now < due {
-            let report: DeliveryMachine.Report? = hold?.isUnheard == true ? nil : .awaitingSubscribers(reading)
+        let due = subscribers.waitEnd(for: reading)
+        let hasWaited = hold?.isUnheard == true
+        if let due, now < due {
+            let report: DeliveryMachine.Report? = hasWaited ? nil : .awaitingSubscribers(reading)
             return putBack(reading, isUnheard: true, until: min(now + options.subscriberPause, due), report)
         }
-        let hasWaited = hold?.isUnheard == true
-        if isExpected { endWait() }
+        if due != nil { endWait() }
         subscribers.left(reading)
-        return acknowledge(reading, isExpected && hasWaited ? .goingOnWithoutSubscribers : nil)
+        return acknowledge(reading, due != nil && hasWaited ? .goingOnWithoutSubscribers : nil)
     }
 
     /// Ends the wait for subscribers, because all clients of a broker return at about the same time.
     private mutating func endWait() {
-        guard subscribersDue != nil else { return }
-        subscribersDue = nil
-        subscribers.endAssumption()
+        guard subscribers.endWait() else { return }
         if hold?.isUnheard == true { hold = nil }
     }
 

@@ -18,6 +18,8 @@ struct SubscriberWatch: Sendable {
 
     private var subscribed: Set<Topic> = []
     private var assumedThrough = Int64.min
+    /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
+    private var due: Duration?
 
     /// Assumes subscribers for every reading up to `seq`, because no broker was there to report them.
     mutating func assume(through seq: Int64) {
@@ -34,18 +36,28 @@ struct SubscriberWatch: Sendable {
         subscribed.remove(Topic(of: reading))
     }
 
-    /// True if the topic of `reading` had subscribers in the session before.
-    func expects(for reading: JournalReading) -> Bool {
-        reading.seq <= assumedThrough || subscribed.contains(Topic(of: reading))
-    }
-
     /// Removes the topics of a device.
     mutating func remove(_ device: String) {
         subscribed = subscribed.filter { $0.device != device }
     }
 
-    /// Ends the assumption of ``assume(through:)``.
-    mutating func endAssumption() {
-        assumedThrough = .min
+    // MARK: - The wait
+
+    /// Starts the wait of a session after a reconnect.
+    mutating func startWait(until due: Duration) { self.due = due }
+
+    /// The end of the wait for a subscriber of the topic of `reading`; `nil` if none is expected.
+    func waitEnd(for reading: JournalReading) -> Duration? {
+        reading.seq <= assumedThrough || subscribed.contains(Topic(of: reading)) ? due : nil
     }
+
+    /// Ends the wait, and the assumption of ``assume(through:)``; returns false if there was no wait.
+    mutating func endWait() -> Bool {
+        guard due != nil else { return false }
+        (due, assumedThrough) = (nil, .min)
+        return true
+    }
+
+    /// Ends the wait with its session; the next one may wait again.
+    mutating func sessionEnded() { due = nil }
 }

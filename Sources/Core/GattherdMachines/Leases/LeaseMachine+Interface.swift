@@ -93,6 +93,9 @@ extension LeaseMachine {
         /// The longest wait of a stop for the answer of the centre.
         public var stopLimit = Duration.seconds(2)
 
+        /// The age at which a bid that was not repeated counts as missing.
+        var bidLimit: Duration { renewal * 5 / 2 }
+
         public init() {}
     }
 }

@@ -31,7 +31,7 @@ public struct LeaseMachine: Sendable {
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         switch event {
         case .configured(let devices): configure(devices)
-        case .heard(let device, let adapter, let rssi): self.devices[device]?.record(rssi, on: adapter, at: now)
+        case .heard(let device, let adapter, let rssi): self.devices[device]?.reach.record(rssi, on: adapter, at: now)
         case .link(let device, let phase): devices[device]?.setPhase(phase, policy, at: now)
         case .slots(let isFull): self.isFull = isFull
         case .answered(let ticket, let rows):
@@ -141,12 +141,12 @@ public struct LeaseMachine: Sendable {
 
     private mutating func decide(_ name: String, at now: Duration) -> [Effect] {
         guard var state = devices[name] else { return [] }
-        state.updateAudibility(outlook(state, at: now).own.isAudible, at: now)
+        state.reach.updateAudibility(outlook(state, at: now).own.isAudible, at: now)
         let outlook = outlook(state, at: now)
         switch state.role {
         case .owner where outlook.hasOldRow: break
         case .owner(let grant): reconsider(&state, grant, at: now)
-        case .standby where isCut(at: now), .releasing where isCut(at: now): goAlone(&state)
+        case .standby where isCut(at: now), .releasing where isCut(at: now): state.goAlone(gateway)
         case .standby: state.reason = outlook.reason
         case .alone where !isCut(at: now): rejoin(&state, outlook)
         case .claiming, .releasing, .alone: break
@@ -172,20 +172,11 @@ public struct LeaseMachine: Sendable {
         return isCut(at: now) ? "the centre, which decides who connects it, is away" : "no gateway owns it"
     }
 
-    /// Connects the devices that this gateway owns, or owned last, while the centre is unreachable.
-    private func goAlone(_ state: inout LeaseState) {
-        guard !state.excludes(gateway) else { return state.reason = "the centre is away, and it is for other gateways" }
-        let isOwn = state.settings.gateways?.first == gateway
-        if isOwn || state.wasOwned(by: gateway) { (state.role, state.isAdmitted) = (.alone, true) }
-        state.reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
-    }
-
     /// Releases the lease if another gateway should have it.
     private mutating func reconsider(_ state: inout LeaseState, _ grant: LeaseState.Grant, at now: Duration) {
-        let isStuck = state.unlinkedSince.map { now - $0 >= policy.linkLimit } ?? false
         let isHeardElsewhere = outlook(state, at: now).rivals.contains(where: \.isAudible)
-        if isStuck, state.settings.isConnectable, state.phase != .held, isHeardElsewhere {
-            state.block("it could not be connected in \(policy.linkLimit.components.seconds) s", policy, at: now)
+        if state.reach.isStuck(for: policy.linkLimit, at: now), isHeardElsewhere {
+            state.reach.block("it could not be connected in \(policy.linkLimit.components.seconds) s", policy, at: now)
         }
         let election = outlook(state, at: now).challenge
         state.reason = election.reason
@@ -200,10 +191,7 @@ public struct LeaseMachine: Sendable {
     private func rejoin(_ state: inout LeaseState, _ outlook: LeaseOutlook) {
         guard state.rowTime >= (exchanges.contact ?? .zero) else { return }
         let isFree = outlook.owner.map { $0 == gateway } ?? true
-        guard isFree, state.phase == .linked || outlook.shouldClaim else {
-            (state.role, state.isAdmitted) = (.standby, false)
-            return
-        }
+        guard isFree, state.reach.phase == .linked || outlook.shouldClaim else { return state.standBy() }
     }
 
     // MARK: - Exchanges
@@ -259,19 +247,14 @@ public struct LeaseMachine: Sendable {
         default: break
         }
         guard outlook.isClaimable || outlook.isNextInLine else { return .observe }
-        (state.role, state.reason) = (.claiming, outlook.election.reason)
-        return .claim(epoch: state.row?.epoch ?? 0)
+        return state.claim(outlook.election.reason)
     }
 
     // MARK: - Answers
 
     private mutating func failed(_ ticket: Int) {
         guard let failed = exchanges.failed(ticket) else { return }
-        // The centre may have given a lease, but without an answer it does not count.
-        for request in failed.requests {
-            guard let state = devices[request.device], state.role == .claiming else { continue }
-            devices[request.device]?.role = state.isAdmitted ? .alone : .standby
-        }
+        for request in failed.requests { devices[request.device]?.claimFailed() }
     }
 
     private mutating func answered(_ ticket: Int, _ rows: [LeaseRow], at now: Duration) -> [Effect] {
@@ -284,45 +267,12 @@ public struct LeaseMachine: Sendable {
             else { continue }
             state.received(row, request, at: now)
             let wasOwner = state.isOwner
-            apply(row, request.operation, to: &state, sent: answered.sent, at: now)
+            state.follow(row, request.operation, of: gateway, policy, sent: answered.sent, at: now)
             if wasOwner, !state.isOwner { effects.append(.handedOver(device: request.device, .expired)) }
             if state.role == .standby || state.role == .alone { state.reason = outlook(state, at: now).reason }
             effects += store(state, request.device, at: now)
         }
         return effects
-    }
-
-    private func apply(
-        _ row: LeaseRow,
-        _ operation: LeaseRequest.Operation,
-        to state: inout LeaseState,
-        sent: Duration,
-        at now: Duration
-    ) {
-        let isOurs = row.owner == gateway && !row.isReleased
-        switch (operation, state.role) {
-        case (.claim, .claiming):
-            guard isOurs, row.isGranted else { return leave(&state, row) }
-            state.role = .owner(LeaseState.Grant(epoch: row.epoch, until: sent + policy.duration))
-            (state.isAdmitted, state.renewedAt) = (true, sent)
-            state.beginOwnership(policy.claimGrace, at: now)
-        case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
-            guard isOurs, row.epoch == epoch, row.isGranted else { return leave(&state, row) }
-            grant.until = sent + policy.duration
-            (state.role, state.renewedAt) = (.owner(grant), sent)
-        case (.renew(let epoch), .releasing(let grant, _)) where grant.epoch == epoch:
-            if !isOurs || row.epoch != epoch { leave(&state, row) }
-        case (.release, .releasing): leave(&state, row)
-        case (_, .owner(let grant)):
-            if row.epoch != grant.epoch || row.owner != gateway { leave(&state, row) }
-        default: break
-        }
-    }
-
-    /// Stops being the owner.
-    private func leave(_ state: inout LeaseState, _ row: LeaseRow) {
-        (state.role, state.isAdmitted) = (.standby, false)
-        state.reason = row.reason
     }
 
     // MARK: - The end
@@ -331,7 +281,7 @@ public struct LeaseMachine: Sendable {
         isStopped = true
         guard releases else {
             exchanges.cancel()
-            for name in devices.keys { devices[name]?.role = .standby }
+            for name in devices.keys { devices[name]?.stop() }
             return []
         }
         releaseEnd = now + policy.stopLimit
@@ -346,23 +296,29 @@ public struct LeaseMachine: Sendable {
         return releaseIfDue(at: now)
     }
 
-    /// Releases the leases at the end, once no answer is awaited.
+    /// Releases the leases and withdraws the bids at the end, once no answer is awaited.
     private mutating func releaseIfDue(at now: Duration) -> [Effect] {
         guard releaseEnd != nil, !exchanges.isPending else { return [] }
         releaseEnd = nil
-        let requests = devices.keys.sorted().compactMap { name -> LeaseRequest? in
-            guard let state = devices[name], let grant = state.grant, now < grant.until else { return nil }
-            devices[name]?.role = .standby
-            let bid = LeaseBid(gateway: gateway, standing: .gone)
-            return LeaseRequest(
-                device: name,
-                address: state.settings.address,
-                bid: bid,
-                isBidDue: true,
-                operation: .release(epoch: grant.epoch),
-                reason: "the gateway was stopped"
-            )
-        }
+        let requests = devices.keys.sorted().compactMap { lastRequest($0, at: now) }
         return requests.isEmpty ? [] : send(requests, at: now)
+    }
+
+    /// Returns the last request for a device; `nil` if the gateway has neither its lease nor a bid.
+    ///
+    /// Without it, other gateways would leave the device to this one until the bid is old.
+    private mutating func lastRequest(_ name: String, at now: Duration) -> LeaseRequest? {
+        guard let state = devices[name] else { return nil }
+        let grant = state.grant.flatMap { now < $0.until ? $0 : nil }
+        guard grant != nil || state.hasBid(policy, at: now) else { return nil }
+        devices[name]?.stop()
+        return LeaseRequest(
+            device: name,
+            address: state.settings.address,
+            bid: LeaseBid(gateway: gateway, standing: .gone),
+            isBidDue: true,
+            operation: grant.map { .release(epoch: $0.epoch) } ?? .observe,
+            reason: "the gateway was stopped"
+        )
     }
 }

@@ -41,7 +41,7 @@ struct LeaseOutlook {
             rivals + [own],
             owner: gateway,
             previous: state.row?.previous,
-            loss: state.linkLoss(at: now)
+            loss: state.reach.linkLoss(at: now)
         )
     }
 
@@ -57,7 +57,7 @@ struct LeaseOutlook {
     var isClaimable: Bool {
         switch state.role {
         case .standby: shouldClaim
-        case .alone where !isCut: state.phase == .linked && isFree || shouldClaim
+        case .alone where !isCut: state.reach.phase == .linked && isFree || shouldClaim
         case .alone, .claiming, .owner, .releasing: false
         }
     }
@@ -74,7 +74,7 @@ struct LeaseOutlook {
     /// True if other gateways have had time to bid; while the device has an owner, they always have.
     private var isCompared: Bool {
         if state.row?.owner != nil, own.standing == .steady { return true }
-        return state.audibleSince.map { now - $0 >= policy.comparison } ?? false
+        return state.reach.audibleSince.map { now - $0 >= policy.comparison } ?? false
     }
 
     /// True if this gateway is next in line for a device whose owner has lost the link, and may release it any moment.
@@ -97,16 +97,16 @@ struct LeaseOutlook {
         guard own.isAudible else { return false }
         if !state.isOwner, owner == nil { return true }
         guard state.settings.isConnectable else { return false }
-        if state.linkLoss(at: now) != nil, isHandingOver { return true }
+        if state.reach.linkLoss(at: now) != nil, isHandingOver { return true }
         // A device that starts to advertise has lost its link, although its owner may not have reported it yet.
-        if !state.isOwner, let since = state.audibleSince, now - since < policy.renewal { return true }
+        if !state.isOwner, let since = state.reach.audibleSince, now - since < policy.renewal { return true }
         return rivals.contains(where: \.isAudible) && !(rivals + [own]).contains { $0.standing == .linked }
     }
 
     /// True for some seconds after a device has begun to advertise, or after its link was lost.
     var isHandingOver: Bool {
         if case .releasing = state.role { return true }
-        let since = max(state.audibleSince ?? .zero, state.unlinkedSince ?? .zero)
+        let since = max(state.reach.audibleSince ?? .zero, state.reach.unlinkedSince ?? .zero)
         return state.settings.isConnectable && now - since < policy.renewal
     }
 

@@ -18,24 +18,12 @@ struct LeaseState: Sendable {
     }
 
     private(set) var settings: LeasedDevice
-    var role = Role.standby
+    private(set) var role = Role.standby
     /// True if the link may be made.
-    var isAdmitted = false
+    private(set) var isAdmitted = false
     /// The reason of the last decision.
     var reason = ""
-    private(set) var phase = LeaseMachine.LinkPhase.none
-    /// The strength of the signal, by adapter.
-    private var signals: [String: SmoothedSignal] = [:]
-    /// The time until which the device counts as heard without an advertisement.
-    private var graceEnd = Duration.zero
-    private(set) var unlinkedSince: Duration?
-    /// The time by which an owner that lost its link should have a link again.
-    private var recoveryEnd: Duration?
-    /// The end of the period without bids after a failure.
-    private var blockEnd = Duration.zero
-    private var blockReason = ""
-    /// The time since which the device is heard without a pause.
-    private(set) var audibleSince: Duration?
+    var reach: DeviceReach
     /// The lease and the bids as the centre had them last, at ``rowTime``.
     private(set) var row: LeaseRow?
     private(set) var rowTime = Duration.zero
@@ -43,13 +31,14 @@ struct LeaseState: Sendable {
     private(set) var sentBid: LeaseBid?
     private var sentTime = Duration.zero
     /// The time of the last claim or renewal.
-    var renewedAt = Duration.zero
+    private(set) var renewedAt = Duration.zero
 
     /// True if this gateway was the last owner before its restart.
     private let isRecalled: Bool
 
     init(_ settings: LeasedDevice, isRecalled: Bool) {
         (self.settings, self.isRecalled) = (settings, isRecalled)
+        reach = DeviceReach(isConnectable: settings.isConnectable)
     }
 
     mutating func setGateways(_ gateways: [String]?) {
@@ -73,49 +62,78 @@ struct LeaseState: Sendable {
     /// The cause of the last release.
     private(set) var cause: LeaseCause?
 
+    // MARK: - The role
+
+    /// Starts a claim, and returns its operation.
+    mutating func claim(_ reason: String) -> LeaseRequest.Operation {
+        (role, self.reason) = (.claiming, reason)
+        return .claim(epoch: row?.epoch ?? 0)
+    }
+
+    /// Ends a claim without an answer; the centre may have given the lease, but it does not count.
+    mutating func claimFailed() {
+        guard role == .claiming else { return }
+        role = isAdmitted ? .alone : .standby
+    }
+
     /// Starts the release of the device.
     mutating func release(_ grant: Grant, _ cause: LeaseCause, at now: Duration) {
         (role, isAdmitted, self.cause) = (.releasing(grant, since: now), false, cause)
     }
 
+    /// Ends the lease with the gateway, whose link may stay.
+    mutating func stop() { role = .standby }
+
+    /// Connects the device while the centre is unreachable, if this gateway owned it last, or it belongs to it.
+    mutating func goAlone(_ gateway: String) {
+        guard !excludes(gateway) else { return reason = "the centre is away, and it is for other gateways" }
+        let isOwn = settings.gateways?.first == gateway
+        if isOwn || wasOwned(by: gateway) { (role, isAdmitted) = (.alone, true) }
+        reason = isOwn ? "the centre is away, and it belongs to this gateway" : "the centre is away"
+    }
+
+    /// Leaves the device to others.
+    mutating func standBy() { (role, isAdmitted) = (.standby, false) }
+
+    /// Follows the centre's answer to an operation that was sent at a time.
+    mutating func follow(
+        _ row: LeaseRow,
+        _ operation: LeaseRequest.Operation,
+        of gateway: String,
+        _ policy: LeaseMachine.Policy,
+        sent: Duration,
+        at now: Duration
+    ) {
+        let isOurs = row.owner == gateway && !row.isReleased
+        switch (operation, role) {
+        case (.claim, .claiming):
+            guard isOurs, row.isGranted else { return leave(row) }
+            role = .owner(Grant(epoch: row.epoch, until: sent + policy.duration))
+            (isAdmitted, renewedAt) = (true, sent)
+            reach.beginOwnership(policy.claimGrace, at: now)
+        case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
+            guard isOurs, row.epoch == epoch, row.isGranted else { return leave(row) }
+            grant.until = sent + policy.duration
+            (role, renewedAt) = (.owner(grant), sent)
+        case (.renew(let epoch), .releasing(let grant, _)) where grant.epoch == epoch:
+            if !isOurs || row.epoch != epoch { leave(row) }
+        case (.release, .releasing): leave(row)
+        case (_, .owner(let grant)):
+            if row.epoch != grant.epoch || row.owner != gateway { leave(row) }
+        default: break
+        }
+    }
+
+    /// Stops being the owner.
+    private mutating func leave(_ row: LeaseRow) {
+        standBy()
+        reason = row.reason
+    }
+
     // MARK: - Input
 
-    mutating func record(_ rssi: Int, on adapter: String, at now: Duration) {
-        signals[adapter, default: SmoothedSignal()].record(rssi, at: now)
-    }
-
-    mutating func setPhase(_ new: LeaseMachine.LinkPhase, _ policy: LeaseMachine.Policy, at now: Duration) {
-        guard settings.isConnectable, new != phase else { return }
-        if phase == .linked {
-            beginGrace(policy.lossGrace, at: now)
-            recoveryEnd = isOwner ? graceEnd : nil
-        }
-        if new == .linked { recoveryEnd = nil }
-        if case .failed(let words) = new { block("its link failed: \(words)", policy, at: now) }
-        unlinkedSince = new == .linked ? nil : unlinkedSince ?? now
-        phase = new
-    }
-
-    mutating func block(_ words: String, _ policy: LeaseMachine.Policy, at now: Duration) {
-        (blockReason, blockEnd) = (words, now + policy.failurePause)
-    }
-
-    /// Counts the device as heard for a time, three of its intervals at least.
-    mutating func beginGrace(_ grace: Duration, at now: Duration) {
-        let interval = signals.values.compactMap(\.interval).min() ?? .zero
-        graceEnd = max(graceEnd, now + max(grace, min(interval * 3, .seconds(30))))
-        unlinkedSince = now
-    }
-
-    /// Starts the grace period of a new owner, in which it counts as hearing the device.
-    mutating func beginOwnership(_ grace: Duration, at now: Duration) {
-        recoveryEnd = nil
-        if settings.isConnectable, phase != .linked { beginGrace(grace, at: now) }
-    }
-
-    /// The loss of this owner's link; `nil` unless it was lost under this lease.
-    func linkLoss(at now: Duration) -> LeaseElection.LinkLoss? {
-        recoveryEnd.map { now < $0 ? .recent : .late }
+    mutating func setPhase(_ phase: LeaseMachine.LinkPhase, _ policy: LeaseMachine.Policy, at now: Duration) {
+        reach.setPhase(phase, isOwner: isOwner, policy, at: now)
     }
 
     mutating func received(_ row: LeaseRow, _ request: LeaseRequest, at now: Duration) {
@@ -125,32 +143,12 @@ struct LeaseState: Sendable {
         (sentBid, sentTime) = (request.bid, now)
     }
 
-    mutating func updateAudibility(_ isAudible: Bool, at now: Duration) {
-        audibleSince = isAudible ? audibleSince ?? now : nil
-    }
-
     // MARK: - The bid
 
     func bid(of gateway: String, isFull: Bool, at now: Duration) -> LeaseBid {
-        let (standing, rssi) = standing(at: now)
+        let (standing, rssi) = reach.standing(at: now)
         let problem = problem(of: gateway, isFull: isFull, at: now)
         return LeaseBid(gateway: gateway, standing: standing, rssi: rssi, problem: problem)
-    }
-
-    private func standing(at now: Duration) -> (LeaseBid.Standing, Int?) {
-        let present = signals.values.filter { !$0.isGone(at: now) }
-        let isRecovering = recoveryEnd != nil
-        let heard = present.filter { isRecovering ? !$0.isQuiet(at: now) : !$0.isSilent(at: now) }
-        let best = (heard.isEmpty ? present : heard).max { ($0.level ?? -128) < ($1.level ?? -128) }
-        switch phase {
-        case .linked: return (.linked, best?.level)
-        case .held: return (.held, best?.level)
-        // A link that ends keeps no other gateway away.
-        case .none, .withdrawn, .attempting, .ending, .failed: break
-        }
-        if !heard.isEmpty { return (best?.isSteady == true ? .steady : .heard, best?.level) }
-        if now < graceEnd { return (.heard, best?.level) }
-        return (best == nil ? .gone : .silent, best?.level)
     }
 
     /// The constraint that the gateway does not fulfil.
@@ -161,10 +159,8 @@ struct LeaseState: Sendable {
         if let gateways = row?.gateways, !gateways.contains(gateway) {
             return "the centre reserves it for \(gateways.joined(separator: ", "))"
         }
-        if phase == .held, !isOwner, !wasOwned(by: gateway) { return "a person has disconnected it there" }
-        if now < blockEnd { return blockReason }
-        let needsSlot = settings.isConnectable && (phase == .none || phase == .withdrawn)
-        return needsSlot && isFull ? "no adapter has a free slot" : nil
+        if reach.phase == .held, !isOwner, !wasOwned(by: gateway) { return "a person has disconnected it there" }
+        return reach.failure(at: now) ?? (reach.needsSlot && isFull ? "no adapter has a free slot" : nil)
     }
 
     /// True if the bid's kind differs from the one at the centre.
@@ -184,6 +180,12 @@ struct LeaseState: Sendable {
         return change >= (isHandingOver ? 1 : Self.notableChange) || now - sentTime >= policy.renewal
     }
 
+    /// True if the centre has a bid of this gateway that others may consider.
+    func hasBid(_ policy: LeaseMachine.Policy, at now: Duration) -> Bool {
+        guard let sentBid, sentBid.standing != .gone else { return false }
+        return now - sentTime < policy.bidLimit
+    }
+
     // MARK: - The lease
 
     var grant: Grant? {
@@ -195,21 +197,10 @@ struct LeaseState: Sendable {
 
     var isOwner: Bool { if case .owner = role { true } else { false } }
 
-    /// The time after which a link that does not report its end counts as ended.
-    private static let endLimit = Duration.seconds(5)
-
     /// True if the link is ending or has ended, so that another gateway may make one.
-    ///
-    /// The link session has ended by then. BlueZ needs two seconds to end the link; meanwhile the next owner can
-    /// claim the lease.
     func isReadyToRelease(at now: Duration) -> Bool {
         guard case .releasing(_, let since) = role else { return false }
-        switch phase {
-        case .withdrawn, .held: return true
-        case .none, .failed: return !settings.isConnectable || now - since >= Self.endLimit
-        case .ending: return true
-        case .attempting, .linked: return false
-        }
+        return reach.isEnding(since: since, at: now)
     }
 
     /// True if this gateway is the last owner that is known.
@@ -231,7 +222,7 @@ struct LeaseState: Sendable {
     func rivals(of gateway: String, _ policy: LeaseMachine.Policy, at now: Duration) -> [LeaseBid] {
         (row?.bids ?? []).filter { $0.bid.gateway != gateway }.compactMap { entry in
             let age = entry.age + (now - rowTime)
-            guard age < policy.renewal * 5 / 2, row?.gateways?.contains(entry.bid.gateway) ?? true else { return nil }
+            guard age < policy.bidLimit, row?.gateways?.contains(entry.bid.gateway) ?? true else { return nil }
             var bid = entry.bid
             if age >= policy.renewal * 3 / 2, bid.standing != .linked, bid.standing != .gone { bid.standing = .silent }
             return bid

@@ -71,31 +71,13 @@ public struct SilenceWatch: Equatable, Sendable {
         case limit
     }
 
-    private struct Stream: Equatable {
-        let limit: SilenceLimit
-        /// The number of values at the last count.
-        var count: UInt64 = 0
-        var heard: Duration
-        /// Values received on this link.
-        var values: UInt64 = 0
-        /// The longest usual pause; decays slowly.
-        var pause = Duration.zero
-        /// Probes answered since the last value.
-        var checks = 0
-        var due = Duration.zero
-        var memory: Memory
-    }
-
     private let policy: Policy
-    private var streams: [Stream]
+    private var streams: [StreamSilence]
     /// The time of the last sign of life of the peripheral.
     private var alive: Duration
     /// The time at which a probe last found bluetoothd unresponsive; `nil` while it answers.
     private var stalledAt: Duration?
-    private var isStalled: Bool { stalledAt != nil }
-    private var doubts = 0
-    private var doubtDue: Duration
-    private var isDoubted = false
+    private var doubts: AdvertisementDoubts
 
     /// Creates a watch for one link.
     ///
@@ -104,11 +86,9 @@ public struct SilenceWatch: Equatable, Sendable {
     ///   - policy: The durations and factors.
     ///   - now: The monotonic time.
     public init(_ limits: [(SilenceLimit, Memory)], policy: Policy = Policy(), at now: Duration) {
-        self.policy = policy
-        alive = now
-        doubtDue = now + policy.lateAdvertisements
-        streams = limits.map { Stream(limit: $0, heard: now, memory: $1) }
-        for index in streams.indices { streams[index].due = now + (limit(of: index) ?? .zero) }
+        (self.policy, alive) = (policy, now)
+        doubts = AdvertisementDoubts(policy, at: now)
+        streams = limits.map { StreamSilence($0, $1, policy, at: now) }
     }
 
     /// The memory of each stream, for the next link.
@@ -116,37 +96,26 @@ public struct SilenceWatch: Equatable, Sendable {
 
     /// Returns the time since the stream's last value.
     public func silence(of stream: Int, at now: Duration) -> Duration {
-        streams.indices.contains(stream) ? now - streams[stream].heard : now - alive
+        streams.indices.contains(stream) ? streams[stream].silence(at: now) : now - alive
     }
 
     // MARK: - What happened
 
     /// Records the number of values that each stream has received so far.
     public mutating func count(_ counts: [UInt64], at now: Duration) {
-        for (index, count) in zip(streams.indices, counts) where count != streams[index].count {
-            heard(index, count &- streams[index].count, at: now)
-            streams[index].count = count
+        var hasValues = false
+        for (index, count) in zip(streams.indices, counts) {
+            hasValues = streams[index].setCount(count, at: now) || hasValues
         }
-    }
-
-    private mutating func heard(_ index: Int, _ values: UInt64, at now: Duration) {
-        let pause = (now - streams[index].heard) * (values > 1 ? 2 : 1) / Int(clamping: values)
-        let usual = values < 8 ? streams[index].pause * 31 / 32 : streams[index].pause / 2
-        streams[index].pause = streams[index].values == 0 ? .zero : max(pause, usual)
-        streams[index].values &+= values
-        streams[index].heard = now
-        streams[index].checks = 0
-        streams[index].memory.recycles = 0
-        streams[index].due = now + (limit(of: index) ?? .zero)
-        (alive, doubts, isDoubted) = (now, 0, false)
+        guard hasValues else { return }
+        alive = now
+        doubts.dispel()
     }
 
     /// Records an advertisement of the peripheral although it counts as connected.
     public mutating func doubt(at now: Duration) {
-        guard now >= doubtDue, now - alive >= policy.freshness else { return }
-        isDoubted = true
-        doubts += 1
-        doubtDue = now + Backoff(minimum: policy.doubt, maximum: policy.longestPause).ceiling(after: doubts)
+        guard now - alive >= policy.freshness else { return }
+        doubts.advertised(at: now)
     }
 
     // MARK: - What to do
@@ -154,18 +123,14 @@ public struct SilenceWatch: Equatable, Sendable {
     /// Returns the step that is due, if any.
     public mutating func next(at now: Duration) -> Step? {
         if let stalledAt, alive > stalledAt { return resume() }
-        if isDoubted {
-            isDoubted = false
-            return .probe(stream: 0)
-        }
-        while let index = streams.indices.first(where: { isDue($0, at: now) }) {
-            let stream = streams[index]
-            if stream.limit.isStated, stream.checks > 0 { return recycle(index, .limit, at: now) }
-            guard !stream.limit.isStated, now - alive < policy.bounds.lowerBound / 2 else {
+        if doubts.startProbe() { return .probe(stream: 0) }
+        while let index = streams.firstIndex(where: { $0.isDue(at: now) }) {
+            if streams[index].wasKeptPastStatedLimit { return recycle(index, .limit, at: now) }
+            guard !streams[index].hasStatedLimit, now - alive < policy.bounds.lowerBound / 2 else {
                 return .probe(stream: index)
             }
             // Another stream has values, so the link is alive.
-            postpone(index, at: now)
+            streams[index].postpone(at: now)
         }
         return nil
     }
@@ -173,123 +138,88 @@ public struct SilenceWatch: Equatable, Sendable {
     /// Records the outcome of a probe that began at `start`, and returns the next step.
     public mutating func probed(_ outcome: Outcome, stream: Int, since start: Duration, at now: Duration) -> Step? {
         switch outcome {
-        case .answered(let isSubscribed):
-            alive = now
-            if !isSubscribed, mayResubscribe(stream, at: now) {
-                return recycle(stream, .forgottenSubscription, at: now)
-            }
-            for index in streams.indices
-            where index == stream || isDue(index, at: now) && !streams[index].limit.isStated {
-                postpone(index, at: now)
-            }
-            return isStalled ? resume() : nil
+        case .answered(let isSubscribed): return answered(stream, isSubscribed: isSubscribed, at: now)
         case .unanswered where alive > start:
-            postpone(stream, at: now)
+            if streams.indices.contains(stream) { streams[stream].postpone(at: now) }
             return nil
         case .unanswered: return recycle(stream, .noAnswer, at: now)
-        case .serviceUnanswered:
-            for index in streams.indices where isDue(index, at: now) || index == stream {
-                streams[index].due = now + policy.retry
-            }
-            stalledAt = now
-            return .stall(stream: stream, silence: silence(of: stream, at: now))
+        case .serviceUnanswered: return stall(stream, at: now)
         }
     }
 
-    /// The time of the next count and of the next call of ``next(at:)``.
-    public func deadline(at now: Duration) -> Duration {
-        let watched = streams.indices.compactMap { index in limit(of: index).map { (streams[index].due, $0) } }
-        let times = watched.map { due, limit in min(due, CountTimes(limit: limit).next(after: now)) }
-        return isDoubted ? now : times.min() ?? now + policy.longestPause
-    }
-
-    /// Returns true if no stream has new values and no step is due, so that a count would change nothing.
-    public func isIdle(_ counts: [UInt64], at now: Duration) -> Bool {
-        let isSilent = zip(streams, counts).allSatisfy { $0.count == $1 }
-        return isSilent && !isDoubted && !streams.indices.contains { isDue($0, at: now) }
-    }
-
-    // MARK: - Limits
-
-    /// The stream's current limit; `nil` if it has none.
-    func limit(of index: Int) -> Duration? {
-        let stream = streams[index]
-        switch stream.limit {
-        case .never: return nil
-        case .stated(let limit):
-            let most = max(limit, policy.longestStated)
-            return Backoff(minimum: limit, maximum: most).ceiling(after: stream.memory.recycles)
-        case .learned:
-            guard stream.values > 2 else {
-                let growing = Backoff(minimum: policy.initial, maximum: policy.longestStated)
-                return growing.ceiling(after: stream.memory.recycles)
-            }
-            return min(max(stream.pause * policy.pauseFactor, policy.bounds.lowerBound), policy.bounds.upperBound)
+    private mutating func answered(_ stream: Int, isSubscribed: Bool, at now: Duration) -> Step? {
+        alive = now
+        if !isSubscribed, streams.indices.contains(stream), streams[stream].mayResubscribe(at: now) {
+            return recycle(stream, .forgottenSubscription, at: now)
         }
-    }
-
-    private func isDue(_ index: Int, at now: Duration) -> Bool {
-        streams[index].limit != .never && now >= streams[index].due
-    }
-
-    /// Schedules the next probe of a silent stream whose link answers, after a growing pause.
-    private mutating func postpone(_ index: Int, at now: Duration) {
-        guard streams.indices.contains(index), let limit = limit(of: index) else { return }
-        streams[index].checks += 1
-        let growing = Backoff(minimum: limit, maximum: policy.longestPause).ceiling(after: streams[index].checks)
-        streams[index].due = now + (streams[index].limit.isStated ? limit : growing)
-    }
-
-    private func mayResubscribe(_ index: Int, at now: Duration) -> Bool {
-        guard streams.indices.contains(index), streams[index].limit != .never else { return false }
-        return streams[index].memory.lastRecycle.map { now - $0 >= policy.forgetful } ?? true
-    }
-
-    private mutating func recycle(_ index: Int, _ cause: Cause, at now: Duration) -> Step {
-        if streams.indices.contains(index) {
-            streams[index].memory.recycles += 1
-            if cause == .forgottenSubscription { streams[index].memory.lastRecycle = now }
+        for index in streams.indices
+        where index == stream || streams[index].isDue(at: now) && !streams[index].hasStatedLimit {
+            streams[index].postpone(at: now)
         }
-        return .recycle(stream: index, silence: silence(of: index, at: now), cause)
+        return stalledAt == nil ? nil : resume()
+    }
+
+    private mutating func stall(_ stream: Int, at now: Duration) -> Step {
+        for index in streams.indices where index == stream || streams[index].isDue(at: now) {
+            streams[index].repeatProbe(at: now)
+        }
+        stalledAt = now
+        return .stall(stream: stream, silence: silence(of: stream, at: now))
     }
 
     private mutating func resume() -> Step {
         stalledAt = nil
         return .resume
     }
-}
 
-/// The times at which the values of a stream are counted.
-///
-/// The times are multiples of an interval, and the multiples of a long interval are multiples of the short ones. So the
-/// streams of all links are counted together, and a gateway with many silent links wakes up no more often than one
-/// with a single link.
-private struct CountTimes {
-    private static let longest: Int64 = 10_000_000_000
-    /// The longest interval is halved at most this often.
-    private static let halvings: Int64 = 10
-
-    private let interval: Int64
-
-    /// - Parameter limit: The stream's limit, which is about eight intervals.
-    init(limit: Duration) {
-        let most = (limit / 8).wholeNanoseconds
-        let shorter = (0...Self.halvings).lazy.map { Self.longest >> $0 }
-        interval = shorter.first { $0 <= most } ?? Self.longest >> Self.halvings
+    private mutating func recycle(_ stream: Int, _ cause: Cause, at now: Duration) -> Step {
+        if streams.indices.contains(stream) { streams[stream].recycle(cause, at: now) }
+        return .recycle(stream: stream, silence: silence(of: stream, at: now), cause)
     }
 
-    func next(after now: Duration) -> Duration {
-        let elapsed = now.wholeNanoseconds
-        return .nanoseconds(elapsed - elapsed % interval) + .nanoseconds(interval)
+    // MARK: - Time
+
+    /// The time of the next count and of the next call of ``next(at:)``.
+    public func deadline(at now: Duration) -> Duration {
+        guard !doubts.isDue else { return now }
+        return streams.compactMap { $0.deadline(after: now) }.min() ?? now + policy.longestPause
+    }
+
+    /// Returns true if no stream has new values and no step is due, so that a count would change nothing.
+    public func isIdle(_ counts: [UInt64], at now: Duration) -> Bool {
+        let isSilent = zip(streams, counts).allSatisfy { $0.isCounted($1) }
+        return isSilent && !doubts.isDue && !streams.contains { $0.isDue(at: now) }
     }
 }
 
-extension Duration {
-    fileprivate var wholeNanoseconds: Int64 {
-        components.seconds &* 1_000_000_000 &+ components.attoseconds / 1_000_000_000
-    }
-}
+/// The doubts whether a link is up, because its peripheral advertises; the pauses between their probes grow.
+private struct AdvertisementDoubts: Equatable {
+    private let pause: Backoff
+    /// The number of probes since the last value.
+    private var probes = 0
+    /// The time before which advertisements do not count.
+    private var notBefore: Duration
+    /// True if a probe is due.
+    private(set) var isDue = false
 
-extension SilenceLimit {
-    fileprivate var isStated: Bool { if case .stated = self { true } else { false } }
+    init(_ policy: SilenceWatch.Policy, at now: Duration) {
+        pause = Backoff(minimum: policy.doubt, maximum: policy.longestPause)
+        notBefore = now + policy.lateAdvertisements
+    }
+
+    mutating func advertised(at now: Duration) {
+        guard now >= notBefore else { return }
+        isDue = true
+        probes += 1
+        notBefore = now + pause.ceiling(after: probes)
+    }
+
+    /// Returns true once if a probe is due.
+    mutating func startProbe() -> Bool {
+        defer { isDue = false }
+        return isDue
+    }
+
+    /// Ends all doubts, because a value has arrived.
+    mutating func dispel() { (probes, isDue) = (0, false) }
 }

@@ -41,7 +41,7 @@ public struct DeviceAccess: Sendable {
     }
 
     private func device(_ target: String) -> SupervisedDevice? {
-        configuredDevices[target] ?? BluetoothAddress(target).flatMap { configuredDevices[$0] }
+        configuredDevices[target] ?? BluetoothAddress(anyNotation: target).flatMap { configuredDevices[$0] }
     }
 
     /// Returns the link of a device if the device is ready.

@@ -62,7 +62,8 @@ public struct BondService: Sendable {
 
     /// Returns the peripherals that have a bond, for a device or an address.
     private func bonded(with target: String) async throws(BondError) -> [PeripheralID] {
-        guard let address = names.first(where: { $0.value == target })?.key ?? BluetoothAddress(target) else {
+        let named = names.first { $0.value == target }?.key
+        guard let address = named ?? BluetoothAddress(anyNotation: target) else {
             throw BondError("'\(target)' is neither a device nor an address; see gattherd bond list")
         }
         let bonded = try await bonds().filter { $0.peripheral.address == address && $0.isKept }

@@ -28,23 +28,29 @@ struct CharacteristicIndex: Sendable {
     }
 
     /// Returns the first characteristic with the UUID in the service, or without one in a service of the profile.
+    ///
+    /// Of several, one whose properties are `suitable` takes precedence: some devices write and notify by two.
     func find(
         _ uuid: BluetoothUUID,
         in service: BluetoothUUID?,
-        for profile: any Profile
+        for profile: any Profile,
+        _ suitable: (CharacteristicProperties) -> Bool
     ) -> RemoteCharacteristic? {
-        byUUID[uuid]?.first { fits($0.service, service, profile) }
+        let fitting = (byUUID[uuid] ?? []).filter { fits($0.service, service, profile) }
+        return fitting.first { suitable($0.properties) } ?? fitting.first
     }
 
     /// Returns the characteristics that match a profile's characteristic, in the order of the table.
-    func candidates(
-        _ wanted: CharacteristicDescriptor,
-        for profile: any Profile
-    ) -> some Sequence<RemoteCharacteristic> {
-        // Some devices write and notify by two characteristics of one UUID.
-        (byUUID[wanted.uuid] ?? []).lazy.filter {
-            fits($0.service, wanted.service, profile) && (wanted.poll == nil || $0.properties.isNotifying)
+    ///
+    /// Some devices write and notify by two characteristics of one UUID. Those that can only be written are left out if
+    /// others have values.
+    func candidates(_ wanted: CharacteristicDescriptor, for profile: any Profile) -> [RemoteCharacteristic] {
+        let fitting = (byUUID[wanted.uuid] ?? []).filter {
+            fits($0.service, wanted.service, profile) && (wanted.handle ?? $0.handle) == $0.handle
+                && (wanted.poll == nil || $0.properties.isNotifying)
         }
+        let withValues = fitting.filter { $0.properties.isNotifying || $0.properties.isReadable }
+        return withValues.isEmpty ? fitting : withValues
     }
 
     /// Returns the characteristic that a stream's requests are written to.

@@ -66,7 +66,7 @@ struct DescriptorReader: Sendable {
         let userDescription = descriptors.first { $0.uuid == 0x2901 }
         var words: [UInt8]?
         if let userDescription { words = try await read(userDescription) }
-        return DescribedCharacteristic(
+        var described = DescribedCharacteristic(
             service: remote.service,
             uuid: remote.uuid,
             description: words,
@@ -74,6 +74,8 @@ struct DescriptorReader: Sendable {
             isNotifying: !remote.properties.isDisjoint(with: [.notify, .indicate]),
             isReadable: remote.properties.contains(.read)
         )
+        described.handle = remote.handle
+        return described
     }
 
     private func read(_ descriptor: RemoteDescriptor) async throws(LinkFault) -> [UInt8]? {

@@ -32,15 +32,16 @@ struct LinkSession: Sendable {
         self.report = report
     }
 
-    /// Runs until `end` has an element or ends; all its operations have ended when it returns.
+    /// Runs until `replacements` has an element or ends; all its operations have ended when it returns.
     ///
-    /// A replaced session leaves its subscriptions to its successor.
-    func run(until end: AsyncStream<LinkSessionEnd>) async {
+    /// A replaced session leaves its subscriptions to its successor. Without an element the link has ended, or the
+    /// device was removed.
+    func run(until replacements: AsyncStream<Void>) async {
         let isReplaced = Locked(false)
         let answers = Locked<ResponseAwaiter?>(nil)
         await withTaskGroup { group in
             group.addTask {
-                for await reason in end { return isReplaced.withLock { $0 = reason == .replaced } }
+                for await _ in replacements { return isReplaced.withLock { $0 = true } }
             }
             group.addTask { await serve(answers) }
             group.addTask {

@@ -8,7 +8,8 @@ import GattherdSync
 struct LinkSessions {
     private struct Running {
         let ticket: Int
-        let end: AsyncStream<LinkSessionEnd>.Continuation
+        /// Has an element when another session takes over on the same link, and ends with the session.
+        let replacements: AsyncStream<Void>.Continuation
         /// The number of advertisements during the session.
         let sightings = LatestValue<UInt64>(0)
     }
@@ -61,7 +62,7 @@ struct LinkSessions {
         in group: inout DiscardingTaskGroup,
         report: @escaping @Sendable (LinkSessionProgress) -> Void
     ) {
-        running[device.name]?.end.yield(.replaced)
+        running[device.name]?.replacements.yield()
         close(device.name)
         start(device, ticket: ticket, in: &group, report: report)
     }
@@ -73,9 +74,9 @@ struct LinkSessions {
         report: @escaping @Sendable (LinkSessionProgress) -> Void
     ) {
         guard let link = links[device.name] else { return }
-        let (end, continuation) = AsyncStream.makeStream(of: LinkSessionEnd.self, bufferingPolicy: .bufferingOldest(1))
-        let session = Running(ticket: ticket, end: continuation)
-        running.updateValue(session, forKey: device.name)?.end.finish()
+        let (replacements, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
+        let session = Running(ticket: ticket, replacements: continuation)
+        running.updateValue(session, forKey: device.name)?.replacements.finish()
         let previous = releases[device.name]
         let released = LatestValue(false)
         releases[device.name] = released
@@ -88,7 +89,7 @@ struct LinkSessions {
         group.addTask {
             // Unsubscribing must not overtake the subscriptions of the new session.
             if let previous { for await isReleased in previous.watch() where isReleased { break } }
-            await linkSession.run(until: end)
+            await linkSession.run(until: replacements)
             released.set(true)
         }
     }
@@ -106,7 +107,7 @@ struct LinkSessions {
     }
 
     mutating func close(_ device: String) {
-        running.removeValue(forKey: device)?.end.finish()
+        running.removeValue(forKey: device)?.replacements.finish()
     }
 
     /// Closes all sessions and returns their devices.

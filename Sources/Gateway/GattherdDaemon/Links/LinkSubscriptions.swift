@@ -83,11 +83,3 @@ final class LinkSubscriptions: Sendable {
         }
     }
 }
-
-/// The reason for the end of a link session.
-enum LinkSessionEnd: Sendable {
-    /// The link ends, or the device is removed.
-    case closed
-    /// Another session takes over on the same link.
-    case replaced
-}

@@ -93,7 +93,7 @@ struct ProfileAssignment: Sendable {
             }
         }
         for (index, wanted) in profile.controls.enumerated() {
-            let remote = table.find(wanted.characteristic, in: wanted.service, for: profile)
+            let remote = table.find(wanted.characteristic, in: wanted.service, for: profile, \.isWritable)
             let isTaken = controls.contains { $0.descriptor.name == wanted.name }
             guard let remote, !isTaken else { continue }
             let exchange = exchange(wanted.answer, for: profile)
@@ -135,7 +135,11 @@ struct ProfileAssignment: Sendable {
         _ task: ConnectionTaskDescriptor,
         of profile: any Profile
     ) throws(LinkFault) {
-        guard let remote = table.find(task.characteristic, in: task.service, for: profile) else {
+        let isListening = task.action == .listen
+        let found = table.find(task.characteristic, in: task.service, for: profile) {
+            isListening ? $0.isNotifying : $0.isWritable
+        }
+        guard let remote = found else {
             if task.isRequired { throw Self.missing(task.characteristic, for: profile) }
             return
         }
@@ -145,14 +149,15 @@ struct ProfileAssignment: Sendable {
 
     /// Returns the download if the device has its stream and the characteristic to write.
     private func download(_ wanted: DownloadDescriptor, of profile: any Profile) -> Download? {
-        guard let control = table.find(wanted.characteristic, in: wanted.service, for: profile),
+        guard let control = table.find(wanted.characteristic, in: wanted.service, for: profile, \.isWritable),
             let stream = streams.first(where: { $0.profile.name == profile.name && $0.isDownloaded(by: wanted) })
         else { return nil }
         let answering: RemoteCharacteristic? =
             switch wanted.procedure {
             case .accessControlPoint: control
             case .request(_, nil), .blocks: nil
-            case .request: wanted.answers.flatMap { table.find($0, in: nil, for: profile) } ?? stream.remote
+            case .request:
+                wanted.answers.flatMap { table.find($0, in: nil, for: profile, \.isNotifying) } ?? stream.remote
             }
         let clock = wanted.clock.flatMap { table.first($0.characteristic) }
         return Download(profile: profile, descriptor: wanted, control: control, answering: answering, clock: clock)
@@ -162,9 +167,9 @@ struct ProfileAssignment: Sendable {
         _ rule: ResponseRule?,
         for profile: any Profile
     ) -> ResponseExpectation? {
-        guard let rule, let remote = table.find(rule.characteristic, in: rule.service, for: profile) else {
-            return nil
-        }
+        guard let rule,
+            let remote = table.find(rule.characteristic, in: rule.service, for: profile, \.isNotifying)
+        else { return nil }
         return ResponseExpectation(awaiter: answers, rule: rule, remote: remote)
     }
 

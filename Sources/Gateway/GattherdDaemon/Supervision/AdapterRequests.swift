@@ -53,7 +53,8 @@ struct AdapterRequests {
             do throws(BluetoothError) {
                 try await central.setPowered(false, adapter: adapter)
             } catch {
-                log(.warning, "adapter could not be switched off", [.init("error", error.detail)])
+                let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
+                log(.warning, "the adapter could not be switched off", fields)
                 // Without a reply the adapter may go off later: the machine switches it on after a timeout.
                 guard ![.timedOut, .busy, .cancelled].contains(error.kind) else { return }
                 return send(.powered(adapter, isOn: true))
@@ -82,7 +83,8 @@ struct AdapterRequests {
             try await central.setPowered(true, adapter: adapter)
             return true
         } catch {
-            log(.warning, "adapter could not be switched on", [.init("error", error.detail)])
+            let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
+            log(.warning, "the adapter could not be switched on", fields)
             return false
         }
     }

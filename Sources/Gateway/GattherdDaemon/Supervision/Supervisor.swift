@@ -202,7 +202,7 @@ public actor Supervisor {
         }
     }
 
-    /// Handles a link session's progress.
+    /// Carries out the effects of a link session's progress on controls and status, and returns the machine's events.
     private func events(
         for progress: LinkSessionProgress,
         of device: SupervisedDevice,

@@ -43,7 +43,7 @@ struct DeviceEditor: Sendable {
     private func proposal(
         _ request: NewDevice
     ) throws(BackendError) -> (proposal: DeviceProposal, secret: ConfigSource?) {
-        guard let address = BluetoothAddress(request.address) else {
+        guard let address = BluetoothAddress(anyNotation: request.address) else {
             throw BackendError(.invalid, "'\(request.address.cut(toBytes: 40))' is not a Bluetooth address")
         }
         guard Slug.isValid(request.name) else {

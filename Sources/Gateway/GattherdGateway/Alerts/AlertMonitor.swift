@@ -14,6 +14,8 @@ final class AlertMonitor: Sendable {
         var record: EventHandler = { _, _ in }
         var publish: @Sendable ([ActiveAlert]) -> Void = { _ in }
         var hasRules = false
+        /// The last values of an earlier run, until the devices are known.
+        var stored: [AlertMachine.Event] = []
         /// The changes that are not reported yet.
         private var changes: [AlertMachine.Change] = []
         /// True if the raised alerts must be published, changed or not.
@@ -70,12 +72,13 @@ final class AlertMonitor: Sendable {
     private let next = LatestValue<Duration?>(nil)
 
     /// - Parameters:
-    ///   - raised: The alerts that an earlier run raised.
+    ///   - inherited: The alerts that an earlier run left raised.
     ///   - now: The wall clock.
-    init(raised: [ActiveAlert] = [], now: @escaping @Sendable () -> Timestamp) {
-        let keyed = raised.map { (AlertMachine.Key(alert: $0.alert, device: $0.device), $0) }
+    init(_ inherited: InheritedAlerts = InheritedAlerts(), now: @escaping @Sendable () -> Timestamp) {
+        let keyed = inherited.alerts.map { (AlertMachine.Key(alert: $0.alert, device: $0.device), $0) }
         var state = State(machine: AlertMachine(raised: keyed.map(\.0)))
         state.active = Dictionary(keyed) { _, last in last }
+        state.stored = inherited.values
         self.state = Locked(state)
         self.now = now
     }
@@ -98,12 +101,14 @@ final class AlertMonitor: Sendable {
     ///   - rules: The rules.
     ///   - devices: The addresses of all devices, by name.
     func configure(_ rules: [AlertRule], devices: [String: String]) {
-        state.withLock { state in
+        let stored = state.withLock { state in
             state.hasRules = !rules.isEmpty
             state.addresses = devices
             state.isListDue = true
+            defer { state.stored = [] }
+            return state.stored
         }
-        handle([.configure(rules, devices: devices.keys.sorted())])
+        handle([.configure(rules, devices: devices.keys.sorted())] + stored)
     }
 
     /// The raised alerts, by device and name.
@@ -199,40 +204,4 @@ extension AlertMonitor: Announcer {
     func remove(device: String) {}
 
     func announce(_ event: LifecycleEvent) {}
-}
-
-extension ActiveAlert {
-    /// The alerts that are raised after these events, which are the newest ones, in order.
-    static func raised(after events: [LifecycleEvent]) -> [ActiveAlert] {
-        var active: [AlertMachine.Key: ActiveAlert] = [:]
-        for event in events {
-            guard let device = event.device, let members = AlertEvent(event.detail) else { continue }
-            let key = AlertMachine.Key(alert: members.alert, device: device)
-            active[key] =
-                members.isRaised
-                ? ActiveAlert(alert: members.alert, device: device, since: event.time.rfc3339, detail: members.reason)
-                : nil
-        }
-        return Array(active.values)
-    }
-}
-
-/// The members of an event of the kind `alert`.
-private struct AlertEvent {
-    var alert = ""
-    var isRaised = false
-    var reason = ""
-
-    init?(_ json: String) {
-        guard case .object(let members)? = try? JSONReader.value(of: Array(json.utf8)) else { return nil }
-        for case (let name, .string(let text)) in members.map({ ($0.name, $0.value) }) {
-            switch name {
-            case "alert": alert = text
-            case "state": isRaised = text == "raised"
-            case "detail": reason = text
-            default: break
-            }
-        }
-        guard !alert.isEmpty else { return nil }
-    }
 }

@@ -52,7 +52,7 @@ extension Configuration {
     /// The maximum number of mismatches; a generated file may repeat a mistake in each of its values.
     private static let maximumMismatches = 1000
 
-    /// Returns the names in the configuration that no profile has.
+    /// Returns the names in the configuration that no profile has; those in alerts are warnings.
     package func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
         let named = devices.filter { $0.rule == nil }
@@ -65,8 +65,24 @@ extension Configuration {
         let made = enrol.map { $0.device(named: "", BluetoothAddress(value: 0)) }
         let listening = (named + made).flatMap { $0.listeningFindings(with: registry) }
         let options = (named + made).flatMap { $0.optionFindings(with: registry) }
-        let all = unknown + named.flatMap { $0.mismatches(with: registry) } + listening + options
+        let all =
+            unknown + named.flatMap { $0.mismatches(with: registry) } + listening + options
+            + alertFindings(with: registry)
         return Array(all.prefix(Self.maximumMismatches))
+    }
+}
+
+extension Configuration {
+    /// Returns warnings about alerts that are never raised, because no profile has their metric.
+    private func alertFindings(with registry: ProfileRegistry) -> [ConfigError] {
+        let known = Set(registry.profiles.flatMap(\.streams).flatMap(\.metrics).map(\.name))
+        return alertMetrics.compactMap { metric in
+            guard let place = metric.place, !known.isEmpty, !known.contains(metric.value) else { return nil }
+            let nearest = Spelling.nearest(to: metric.value, among: known.sorted())
+            let advice = nearest.map { "did you mean '\($0)'?" } ?? "gattherd profile show PROFILE lists the metrics"
+            let problem = ConfigProblem.invalid(metric.value, expected: "a metric of a profile", advice: advice)
+            return ConfigError(problem, at: place, severity: .warning)
+        }
     }
 }
 

@@ -125,9 +125,30 @@ package struct ConfigurationFile: Sendable {
             return ([], ConfigError(.unreadable(reason: Self.reason(errno)), file: folder))
         }
         unsafe closedir(stream)
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        let files = names.filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }.sorted()
-        return (files.map { folder + "/" + $0 }, nil)
+        guard let names = fragmentNames else {
+            return ([], ConfigError(.unreadable(reason: "the folder cannot be listed"), file: folder))
+        }
+        return (names.filter { $0.hasSuffix(Self.suffix) }.map { folder + "/" + $0 }, nil)
+    }
+
+    /// The end of the names of further files.
+    private static let suffix = ".yaml"
+
+    /// The visible names in ``fragmentFolder``, sorted; `nil` if it cannot be listed.
+    private var fragmentNames: [String]? {
+        let names = try? FileManager.default.contentsOfDirectory(atPath: fragmentFolder)
+        return names?.filter { !$0.hasPrefix(".") }.sorted()
+    }
+
+    /// Warnings about files of ``fragmentFolder`` that are not read, although their names are those of YAML files.
+    package var unreadFiles: [ConfigError] {
+        let names = (fragmentNames ?? []).filter { name in
+            [".yaml", ".yml"].contains { name.lowercased().hasSuffix($0) } && !name.hasSuffix(Self.suffix)
+        }
+        return names.map { name in
+            let advice = "this file is not read: its name must end in \(Self.suffix); rename it"
+            return ConfigError(.file(advice), file: fragmentFolder + "/" + name, severity: .warning)
+        }
     }
 
     private func unreadableReason(_ path: String) -> String {

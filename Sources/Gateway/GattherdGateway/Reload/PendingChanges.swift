@@ -22,7 +22,7 @@ enum ReloadOutcome: Hashable, Sendable {
             "the configuration was reloaded; changes of \(DisplayWords.list(sections)) take effect only at a "
                 + "restart: systemctl restart gattherd"
         case .failed(let reason):
-            "the configuration is wrong and not reloaded: \(reason.split(separator: "\n").first ?? "")"
+            "the configuration was not reloaded: \(reason.split(separator: "\n").first ?? "")"
         }
     }
 }

@@ -16,13 +16,17 @@ struct ReloadService: Sendable {
     private let startFiles: Locked<StartFiles>
     private let token: Locked<AccessToken?>
     private let state: Locked<ReloadState>
+    private let changes: PendingChanges
     private let log: Log
+    /// Reads the files; on a small board, with many profiles, it needs some seconds.
+    private let thread = ReloadThread(limit: .seconds(60))
 
     /// - Parameters:
     ///   - running: The configuration that is replaced.
     ///   - updater: Applies devices and profiles.
     ///   - enrolment: Saves the devices of rules and searches by the new rules.
     ///   - recorder: Records the outcome as an event.
+    ///   - changes: Receives the request for another reload after one whose files were read too late.
     ///   - token: The console's token, which is read again.
     ///   - state: The outcome so far, for the status.
     ///   - log: The log for people.
@@ -31,12 +35,13 @@ struct ReloadService: Sendable {
         _ updater: GatewayUpdater,
         _ enrolment: EnrolmentService,
         _ recorder: EventRecorder,
+        _ changes: PendingChanges,
         token: Locked<AccessToken?>,
         state: Locked<ReloadState>,
         log: Log
     ) {
         (self.running, self.updater, self.enrolment, self.recorder) = (running, updater, enrolment, recorder)
-        (self.token, self.state, self.log) = (token, state, log)
+        (self.changes, self.token, self.state, self.log) = (changes, token, state, log)
         startFiles = Locked(StartFiles(running.configuration, running.registry))
     }
 
@@ -47,15 +52,14 @@ struct ReloadService: Sendable {
         SystemdNotifier.reloading()
         let enrolled = running.configuration.devices.compactMap { EnrolledDevice($0) }
         let inUse = running.registry.profiles.map(\.origin)
-        // On a thread of its own: a plugin or a file system that hangs must not delay the end.
-        let read = await NamedThread.result(name: "reload") { [log] in
-            Result { () throws(GatewayError) in
-                try ReloadedConfiguration(file, enrolled: enrolled, profilesInUse: inUse, log)
-            }
-        }
-        guard let read else { return nil }
         let outcome: ReloadOutcome
         do throws(GatewayError) {
+            let read = try await thread.result(again: { [changes] in changes.reload() }) { [log] in
+                Result { () throws(GatewayError) in
+                    try ReloadedConfiguration(file, enrolled: enrolled, profilesInUse: inUse, log)
+                }
+            }
+            guard let read else { return nil }
             outcome = .done(waiting: await apply(try read.get()))
         } catch {
             outcome = .failed(error.message)
@@ -118,7 +122,7 @@ private struct ReloadedConfiguration: Sendable {
         } catch {
             throw GatewayError(error)
         }
-        configuration.logOldKeys(log)
+        configuration.logWarnings(of: file, log)
         registry = try configuration.loadProfiles(log)
         if let refusal = registry.refusals.first(where: { profilesInUse.contains(where: $0.concerns) }) {
             throw GatewayError(.configuration, refusal.description)
@@ -141,18 +145,26 @@ extension Configuration {
                 log(.error, "profile refused", [.init("path", refusal.place), .init("reason", refusal.advice)])
             }
             let mismatches = mismatches(with: registry)
-            guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
+            for warning in mismatches where warning.severity == .warning {
+                log(.warning, "the configuration has an unknown name", [.init("reason", warning.headline)])
+            }
+            let errors = mismatches.filter { $0.severity == .error }
+            guard errors.isEmpty else { throw ConfigErrors(errors) }
             return registry
         } catch {
             throw GatewayError(error)
         }
     }
 
-    /// Logs the keys with old names.
-    func logOldKeys(_ log: Log) {
+    /// Logs the keys with old names, and the files that are not read.
+    func logWarnings(of file: ConfigurationFile, _ log: Log) {
         for key in oldKeys {
             let fields = [LogField("place", key.place), LogField("reason", key.finding.problem)]
             log(.warning, "the configuration has a key with an old name", fields)
+        }
+        for finding in file.unreadFiles {
+            let fields = [LogField("path", finding.file), LogField("advice", finding.problem)]
+            log(.warning, "a file of the configuration is not read", fields)
         }
     }
 
@@ -160,7 +172,7 @@ extension Configuration {
     func taking(_ next: Configuration) -> Configuration {
         var result = self
         (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)
-        result.alerts = next.alerts
+        (result.alerts, result.alertMetrics) = (next.alerts, next.alertMetrics)
         result.log.level = next.log.level
         result.mqtt?.copyRules(of: next.mqtt)
         return result

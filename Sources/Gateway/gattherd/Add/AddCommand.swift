@@ -65,7 +65,7 @@ struct AddCommand {
         }
         let target = arguments.positional(0) ?? ""
         search = PeripheralSearch(
-            target: BluetoothAddress(target).map { .address($0) } ?? .name(NamePattern(target)),
+            target: BluetoothAddress(anyNotation: target).map { .address($0) } ?? .name(NamePattern(target)),
             limit: .seconds(min(try arguments.seconds("seconds") ?? 20, 3600)),
             registry: registry
         )

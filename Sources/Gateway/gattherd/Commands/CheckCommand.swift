@@ -41,7 +41,8 @@ struct CheckCommand {
     }
 
     func run() throws(CommandFailure) {
-        let (findings, summary) = inspect()
+        let (mistakes, summary) = inspect()
+        let findings = file.unreadFiles.map { CheckFinding($0) } + mistakes
         if isJSON {
             Terminal.say(CheckFinding.json(findings))
         } else {

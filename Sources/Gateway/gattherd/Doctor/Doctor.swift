@@ -51,6 +51,7 @@ struct Doctor {
     }
 
     private func readConfiguration(_ report: ([DoctorFinding]) -> Void) -> Configuration? {
+        report(file.unreadFiles.map(finding))
         do throws(ConfigErrors) {
             let configuration = try file.parsed()
             let findings = configuration.secretFindings + (ServiceAccess(file)?.findings(configuration) ?? [])

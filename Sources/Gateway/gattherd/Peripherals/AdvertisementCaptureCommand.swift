@@ -32,11 +32,9 @@ struct AdvertisementCaptureCommand {
         bus = PeripheralClient.bus(configuration)
         let who = arguments.positional(0) ?? Self.everything
         let devices = configuration?.devices ?? []
-        let device = devices.first { $0.name.value == who || BluetoothAddress(who) == $0.address.value }
-        guard who == Self.everything || device != nil || BluetoothAddress(who) != nil else {
-            throw PeripheralClient.unknown(who, among: devices)
-        }
-        address = device?.address.value ?? BluetoothAddress(who)
+        let device = PeripheralClient.device(who, among: devices)
+        address = device?.address.value ?? BluetoothAddress(anyNotation: who)
+        guard who == Self.everything || address != nil else { throw PeripheralClient.unknown(who, among: devices) }
         central = PeripheralClient.central(arguments, configuration, for: device)
     }
 
@@ -45,7 +43,7 @@ struct AdvertisementCaptureCommand {
         if arguments.has("advertisements") { return true }
         guard let configuration = try PeripheralClient.configuration(arguments) else { return false }
         let who = arguments.positional(0) ?? ""
-        let device = configuration.devices.first { $0.name.value == who || BluetoothAddress(who) == $0.address.value }
+        let device = PeripheralClient.device(who, among: configuration.devices)
         guard let device, device.profiles != nil else { return false }
         do throws(ConfigErrors) {
             return device.isListenedTo(with: try configuration.loadProfiles())

@@ -37,12 +37,19 @@ struct PeripheralClient {
         bus = Self.bus(configuration)
         socketPath = configuration?.controlSocketPath
         let devices = configuration?.devices ?? []
-        guard let address = BluetoothAddress(who) ?? devices.first(where: { $0.name.value == who })?.address.value
-        else { throw Self.unknown(who, among: devices) }
+        let device = Self.device(who, among: devices)
+        guard let address = device?.address.value ?? BluetoothAddress(anyNotation: who) else {
+            throw Self.unknown(who, among: devices)
+        }
         self.address = address
-        let device = devices.first { $0.address.value == address }
         central = Self.central(arguments, configuration, for: device)
         if let configuration, let device { try Self.refuseAdvertiser(device, configuration) }
+    }
+
+    /// Returns the device with a name, or else with an address in any notation.
+    static func device(_ who: String, among devices: [DeviceSettings]) -> DeviceSettings? {
+        let address = BluetoothAddress(anyNotation: who)
+        return devices.first { $0.name.value == who } ?? devices.first { $0.address.value == address }
     }
 
     /// Returns the failure for a name that no device has.
@@ -182,7 +189,7 @@ extension Central.AdapterChoice {
     init(_ arguments: Arguments, _ configuration: Configuration?, for device: DeviceSettings? = nil) {
         let configured = device?.adapter?.value ?? configuration?.bluetooth.adapters.first
         if let asked = arguments.value("adapter") {
-            self = BluetoothAddress(asked).map { .address($0) } ?? .name(asked)
+            self = BluetoothAddress(anyNotation: asked).map { .address($0) } ?? .name(asked)
         } else if let device, let configuration,
             let present = DaemonClient(configuration).adapter(of: device.name.value)
         {

@@ -38,7 +38,7 @@ extension CommandSpec {
             "gattherd profile decode cycling-power 2a63 '30 00 64 00' --explain",
             "gattherd profile decode bthome fcd2 '41 A47266C95F73 00112233 78237214' --key door.key "
                 + "--address 54:48:E6:8F:80:A5",
-            "gattherd profile decode --advertisement '02 01 06 09 16 D2 FC 40 00 01 01 5D'",
+            "gattherd profile decode --advertisement '02 01 06 08 16 D2 FC 40 00 01 01 5D'",
             "gattherd profile decode heart-rate 2a37 --file payloads.txt --json",
         ],
         run: { (arguments) throws(CommandFailure) in

@@ -24,7 +24,7 @@ struct SimulationFiles: Sendable {
     static let brokerConfigurationName = "mosquitto.conf"
     static let databaseName = "history.db"
     var configurationPath: String { folder.file(Self.configurationName) }
-    /// The path of the database, as the daemon chooses it.
+    /// The path of the control socket, as the daemon chooses it.
     var socketPath: String { databasePath + ".sock" }
     static let tokenName = "http-token"
     /// A random token that other users of the host cannot guess.

@@ -87,7 +87,9 @@ struct WhyCommand {
         }
         let running = (status?.devices ?? []).map { Device(name: $0.device, address: $0.address) }
         let all = errors.isEmpty ? configured : running + configured
-        if let device = all.first(where: { $0.name == name || $0.address == name }) { return device }
+        let address = BluetoothAddress(anyNotation: name)?.description
+        let named = all.first { $0.name == name } ?? all.first { $0.address == address }
+        if let named { return named }
         guard errors.isEmpty else { throw CommandFailure(.configuration, ConfigErrors(errors).description) }
         let names = all.map(\.name)
         let question = Spelling.nearest(to: name, among: names).map { "did you mean '\($0)'? " } ?? ""

@@ -258,7 +258,8 @@ extension Announcements {
             .online, .offline, .clear:
             return retained(state).map { [$0] } ?? []
         case .subscribeToRequests: return subscriptions(state, .requests)
-        case .subscribeToBirth, .subscribeToDefaultBirth, .subscribeToState: return subscriptions(state, .newMessages)
+        case .subscribeToBirth, .subscribeToDefaultBirth: return subscriptions(state, .newMessages)
+        case .subscribeToState: return subscriptions(state, .ownState)
         case .subscribeToRetained, .subscribeToRemoved, .search: return subscriptions(state, .retainedMessages)
         case .unsubscribeFromState: return [.unsubscription(filter: topics.stateFilter)]
         case .endSearch(let filter): return [.unsubscription(filter: filter)]
@@ -320,9 +321,11 @@ extension SubscriptionOptions {
     /// Requests: messages keep the retain flag they were published with.
     fileprivate static let requests = SubscriptionOptions(excludesOwn: true, keepsRetainFlag: true)
     /// New messages only: the broker sends no retained ones.
-    ///
-    /// The last will of an earlier connection is the gateway's own message, because the client id is the same.
     fileprivate static let newMessages = SubscriptionOptions(excludesRetained: true)
+    /// The gateway's own state: the retained one, and the last will of an earlier connection.
+    ///
+    /// The last will is the gateway's own message, because the client id is the same.
+    fileprivate static let ownState = SubscriptionOptions()
     /// Retained messages of earlier runs, with QoS 0: with QoS 1 a broker queues few messages and drops the rest.
     fileprivate static let retainedMessages = SubscriptionOptions(qos: 0, excludesOwn: true)
 }

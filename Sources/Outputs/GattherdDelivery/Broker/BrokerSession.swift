@@ -45,7 +45,7 @@ final class BrokerSession {
     private var acknowledgementDelay = AcknowledgementDelay()
     /// The outcomes of a window's first readings, while the session waits for the others.
     private var partialOutcomes: [PublishOutcome] = []
-    /// The packet identifier of the final `offline`.
+    /// The packet identifier of the final `offline`, unless the broker has refused it.
     private var offline: UInt16?
     /// The number of QoS 1 messages that the broker accepts unacknowledged.
     private(set) var receiveMaximum = 1
@@ -67,6 +67,7 @@ final class BrokerSession {
     }
 
     var isConnected: Bool { connectedAt != nil }
+    var isClosed: Bool { connection.isClosed }
     /// True if the broker has answered every packet.
     var isIdle: Bool { sender.messagesInFlight == 0 && sender.readingsInFlight == 0 }
 
@@ -201,7 +202,10 @@ extension BrokerSession {
         guard let packet = sender.removeMessage(identifier) else { return }
         if let topic = packet.topic, !reason.isFailure { admission.recordAcceptance(of: topic) }
         if reason.isFailure { report(.refusedMessage(packet.content, reason)) }
-        if offline == identifier { report(.offlinePublished) }
+        guard offline == identifier else { return }
+        // A broker that refuses `offline` still has `online`, which only the last will corrects.
+        if reason.isFailure { offline = nil }
+        report(.offlinePublished)
     }
 
     private func connected(_ reason: MQTTReason, _ text: String?, _ limits: BrokerLimits) {

@@ -81,7 +81,9 @@ extension MQTTRefusal {
     var verdict: PublishOutcome.Verdict {
         switch self {
         case .tooLarge, .invalidTopic, .tooLong: .refused("\(self)")
-        case .noIdentifier, .notConnected: .busy("\(self)")
+        case .noIdentifier: .busy("\(self)")
+        // The broker has ended the session, which is reported next.
+        case .notConnected: .deferred
         }
     }
 }

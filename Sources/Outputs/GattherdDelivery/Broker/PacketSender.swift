@@ -34,6 +34,8 @@ final class PacketSender {
         answerTimer = DeadlineTimer(context.time)
     }
 
+    /// False once the broker has ended the session, also before that is reported.
+    var isConnected: Bool { mqtt.isConnected }
     /// True if everything is sent.
     var isClear: Bool { mqtt.isClear }
     /// The number of messages with readings without a PUBACK.

@@ -156,7 +156,9 @@ extension MessagePublisher {
     func publishQueued() {
         guard session != nil else { return }
         queue.responses.endPauses(at: context.now)
-        while let session, session.sender.isClear, hasRoom(session), let item = nextItem(session) {
+        while let session, session.sender.isConnected, session.sender.isClear, hasRoom(session),
+            let item = nextItem(session)
+        {
             do throws(MQTTRefusal) {
                 try publish(item, to: session)
             } catch {
@@ -237,7 +239,7 @@ extension MessagePublisher {
         case .state(.online): session?.fail(.withoutState(context.topics.state, error))
         case .state(let state): context.logger.unpublished("\(state)", error)
         case .response(let response):
-            if case .busy = error.verdict { return delay(response) }
+            guard case .refused = error.verdict else { return delay(response) }
             context.counters.answersDropped.add()
             context.logger.unpublished(response.topic, error)
         case .event:

@@ -25,7 +25,7 @@ struct PublishQueue {
         case subscribeToBirth
         /// The subscription to the birth message on its default topic, which the broker's access list may forbid.
         case subscribeToDefaultBirth
-        /// The subscription that shows if another client overwrites `online`.
+        /// The subscription that shows the retained state, and if another client overwrites `online`.
         case subscribeToState
         /// The end of that subscription before the last `offline`, which the broker would otherwise send back.
         case unsubscribeFromState
@@ -202,7 +202,9 @@ private struct StateQueue {
     }
 }
 
-/// States whose topics are set aside, until the next attempts at them; at most as many as refused topics.
+/// The newest states of topics that are set aside, held until the next attempt.
+///
+/// There are at most as many as refused topics.
 ///
 /// On the loop's thread only.
 final class HeldStates {

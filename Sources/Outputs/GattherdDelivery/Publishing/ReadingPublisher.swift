@@ -11,6 +11,7 @@ final class ReadingPublisher {
     /// The buffer of payloads, whose capacity is used again.
     private var writer = JSONWriter()
     private var limit = ArrayLimit()
+    private var retained = RetainedReadings()
     var rules: PublishingRules
     /// The addresses of all devices, by name; `nil` until they are known.
     var enrolled: [String: String]?
@@ -61,10 +62,18 @@ final class ReadingPublisher {
     }
 
     /// Appends a message with readings of one stream.
+    ///
+    /// - Parameters:
+    ///   - readings: The readings.
+    ///   - isArray: True for a message that is an array.
+    ///   - session: The session.
+    ///   - isAwaited: False if the outcome of the readings is known already.
+    /// - Returns: The outcomes of readings that are not sent.
     private func publish(
         _ readings: ArraySlice<JournalReading>,
         isArray: Bool,
-        to session: BrokerSession
+        to session: BrokerSession,
+        isAwaited: Bool = true
     ) -> [PublishOutcome] {
         guard let first = readings.first else { return [] }
         let topic = context.topics.reading(first.device, first.stream.stream)
@@ -77,10 +86,11 @@ final class ReadingPublisher {
             try session.sender.publish(
                 payload(readings, isArray: isArray),
                 to: topic,
-                readings: readings.map(\.seq),
+                readings: isAwaited ? readings.map(\.seq) : [],
                 rule,
                 isAcknowledged: rule.isAcknowledged
             )
+            if rule.isRetained, let last = readings.last { retained.record(last, on: topic, in: session.number) }
             if isArray { limit.accept(readings.count) }
             return []
         } catch {
@@ -91,6 +101,30 @@ final class ReadingPublisher {
             return publish(half, isArray: isArray, to: session)
                 + readings.dropFirst(half.count).outcomes(.remaining)
         }
+    }
+
+    /// Removes the readings of a removed device.
+    func remove(_ device: String) { retained.remove(device) }
+
+    /// Publishes the newest reading of each topic again that has none in this session.
+    ///
+    /// - Parameters:
+    ///   - session: The session.
+    ///   - isAwaited: True for a reading that is published again anyway, after earlier ones of its stream.
+    /// - Returns: The number of readings.
+    func publishMissing(to session: BrokerSession, unless isAwaited: (JournalReading) -> Bool) -> Int {
+        let missing = retained.missing(in: session.number).filter { isRepeatable($0) && !isAwaited($0) }
+        for reading in missing {
+            let isArray = rule(for: reading).batch != nil
+            _ = publish([reading], isArray: isArray, to: session, isAwaited: false)
+        }
+        return missing.count
+    }
+
+    /// False for a reading that would be wrong later: an event would seem to happen again, and an expiry starts anew.
+    private func isRepeatable(_ reading: JournalReading) -> Bool {
+        let rule = rule(for: reading)
+        return rule.isRetained && rule.expiry == nil && !reading.stream.metrics.contains { $0.kind == .event }
     }
 
     private func payload(_ readings: ArraySlice<JournalReading>, isArray: Bool) -> ArraySlice<UInt8> {

@@ -76,7 +76,8 @@ struct RequestPayload {
 
     private static func content(_ message: BrokerMessage) throws(RequestError) -> Content {
         guard message.length <= BrokerMessage.maximum else {
-            throw RequestError(description: "a payload of \(message.length) bytes; at most \(BrokerMessage.maximum)")
+            let most = BrokerMessage.maximum
+            throw RequestError(description: "a payload of \(message.length) bytes is too long; at most \(most)")
         }
         guard let text = String(validating: message.payload, as: UTF8.self) else {
             throw RequestError(description: "the payload is not UTF-8")

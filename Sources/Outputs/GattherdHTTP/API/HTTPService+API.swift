@@ -24,6 +24,8 @@ extension HTTPService {
         guard !request.wantsJSON else {
             return await records(request) { await backend.events($0) }
         }
+        // libmicrohttpd would end the stream of a HEAD request with a chunk, which clients take for the next response.
+        guard request.method != .head else { return HTTPResponse(200, type: HTTPResponse.eventStream, []) }
         guard let channel = hub.subscribe() else {
             return .error(503, "too many readers of the event stream; try again")
         }

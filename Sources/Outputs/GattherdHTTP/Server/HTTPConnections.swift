@@ -112,8 +112,16 @@ extension HTTPConnections {
             return
         }
         counters.connections.add()
+        limitSilence(of: descriptor)
         deadlines.updateValue(nil, forKey: descriptor)
         expect(limits.requestTime, on: descriptor)
+    }
+
+    /// Ends the connection of a client that lost its network; TCP alone tries for 15 minutes.
+    private func limitSilence(of descriptor: Int32) {
+        var milliseconds = UInt32(clamping: Int64(limits.silenceTime / .milliseconds(1)))
+        let size = socklen_t(MemoryLayout<UInt32>.size)
+        _ = unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, size)
     }
 
     /// Handles a call of the library: after the headers, for each part of the body, at its end, after each suspension.

@@ -72,9 +72,12 @@ package struct HTTPResponse: Sendable {
         content = .bytes(bytes)
     }
 
+    /// The type of event streams.
+    static let eventStream = "text/event-stream"
+
     package init(events channel: EventChannel) {
         status = 200
-        headers = [Header("Content-Type", "text/event-stream")]
+        headers = [Header("Content-Type", Self.eventStream)]
         content = .events(channel)
     }
 

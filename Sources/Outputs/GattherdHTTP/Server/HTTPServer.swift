@@ -159,6 +159,8 @@ package struct HTTPLimits: Hashable, Sendable {
     package var idleTime = Duration.seconds(30)
     /// The time limit without a single byte while one is expected, in whole seconds.
     package var stallTime = Duration.seconds(15)
+    /// The time limit for the acknowledgement of sent bytes by the client's host.
+    package var silenceTime = Duration.seconds(30)
     /// The maximum number of bytes in the queue of an event stream.
     package var eventQueue = 1_048_576
 

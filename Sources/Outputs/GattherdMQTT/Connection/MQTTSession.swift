@@ -201,7 +201,7 @@ public struct MQTTSession: Sendable {
         guard isConnected else { throw .notConnected }
         guard filter.utf8.count <= 65_535 else { throw .tooLong("topic filter") }
         let identifier = try reserve(.subscribe)
-        outbound.append(MQTTWriter.subscribe(to: filter, options, identifier: identifier, version))
+        try append(MQTTWriter.subscribe(to: filter, options, identifier: identifier, version), identifier, .subscribe)
         return identifier
     }
 
@@ -213,8 +213,21 @@ public struct MQTTSession: Sendable {
         guard isConnected else { throw .notConnected }
         guard filter.utf8.count <= 65_535 else { throw .tooLong("topic filter") }
         let identifier = try reserve(.unsubscribe)
-        outbound.append(MQTTWriter.unsubscribe(from: filter, identifier: identifier, version))
+        try append(MQTTWriter.unsubscribe(from: filter, identifier: identifier, version), identifier, .unsubscribe)
         return identifier
+    }
+
+    /// Appends a packet with a filter, unless the broker would end the session for its size.
+    private mutating func append(
+        _ octets: [UInt8],
+        _ identifier: UInt16,
+        _ owner: PacketIdentifiers.Owner
+    ) throws(MQTTRefusal) {
+        guard octets.count <= limits.maximumPacket else {
+            _ = try? identifiers.release(identifier, of: owner)
+            throw .tooLarge(octets.count, limit: limits.maximumPacket)
+        }
+        outbound.append(octets)
     }
 
     /// Appends PINGREQ.

@@ -98,7 +98,7 @@ extension InboundPacket {
     private static func checkedMessage(_ first: UInt8) throws(MQTTViolation) -> StaticString {
         switch first & 0x0E {
         case 0x00, 0x02, 0x0A: return "PUBLISH"
-        case 0x04, 0x0C: throw .protocolError("PUBLISH of QoS 2, which no subscription of ours has")
+        case 0x04, 0x0C: throw .protocolError("PUBLISH of QoS 2, although we subscribe with QoS 0 or 1")
         case 0x08: throw .malformed("PUBLISH of QoS 0 that is marked as sent again")
         default: throw .malformed("PUBLISH of QoS 3")
         }

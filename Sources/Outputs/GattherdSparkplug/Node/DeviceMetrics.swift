@@ -90,33 +90,52 @@ struct DeviceMetrics: Sendable {
         return metrics.count - 1
     }
 
+    /// The values of a reading for one metric.
+    struct Group {
+        let index: Int
+        fileprivate(set) var values: [SampleValue]
+        /// True if the value differs from the one that hosts show.
+        fileprivate(set) var isNew = true
+        /// True if hosts do not show the value as the current one.
+        fileprivate(set) var isHistorical: Bool
+    }
+
     /// Records the values of a reading, whose stream ``learn(_:_:)`` has seen.
+    ///
+    /// A value that is older than the newest one is historical, and no birth has it: a stored record that was
+    /// downloaded later. The newest value does not count if it is of the future, because the clock was set back since.
     ///
     /// - Parameters:
     ///   - reading: The reading.
     ///   - isHistorical: True if hosts do not show its values as the current ones.
-    /// - Returns: The indices of the metrics that the reading has values for, with the values, in order; and whether
-    ///   the value is new.
-    mutating func record(
-        _ reading: JournalReading,
-        isHistorical: Bool
-    ) -> [(index: Int, values: [SampleValue], isNew: Bool)] {
+    ///   - now: The time of day.
+    /// - Returns: The metrics that the reading has values for, in order.
+    mutating func record(_ reading: JournalReading, isHistorical: Bool, at now: Timestamp) -> [Group] {
+        var groups = groups(of: reading, isHistorical: isHistorical)
+        for (position, group) in groups.enumerated() {
+            let metric = metrics[group.index]
+            if let newest = metric.time, reading.time < newest, newest <= now {
+                groups[position].isHistorical = true
+                continue
+            }
+            groups[position].isNew = metric.values != group.values || metric.isBehind || metric.isEvent
+            metrics[group.index].values = group.values
+            metrics[group.index].time = reading.time
+            metrics[group.index].isBehind = isHistorical
+        }
+        return groups
+    }
+
+    private func groups(of reading: JournalReading, isHistorical: Bool) -> [Group] {
         guard let indices = streams[reading.stream.stream]?.indices else { return [] }
-        var groups: [(index: Int, values: [SampleValue], isNew: Bool)] = []
+        var groups: [Group] = []
         for sample in reading.samples {
             guard let index = indices[safe: sample.metric] else { continue }
             if metrics[index].isRepeated, let position = groups.firstIndex(where: { $0.index == index }) {
                 groups[position].values.append(sample.value)
             } else {
-                groups.append((index, [sample.value], true))
+                groups.append(Group(index: index, values: [sample.value], isHistorical: isHistorical))
             }
-        }
-        for (position, group) in groups.enumerated() {
-            let metric = metrics[group.index]
-            groups[position].isNew = metric.values != group.values || metric.isBehind || metric.isEvent
-            metrics[group.index].values = group.values
-            metrics[group.index].time = reading.time
-            metrics[group.index].isBehind = isHistorical
         }
         return groups
     }

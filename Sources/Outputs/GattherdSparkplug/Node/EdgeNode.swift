@@ -263,8 +263,7 @@ extension EdgeNode {
         var data = DeviceDataMessages()
         for reading in readings {
             let isHistorical = !isLive || reading.seq <= horizon
-            let isByException = isByException && !isHistorical
-            data.append(device.values(reading, isHistorical: isHistorical, isByException: isByException))
+            data.append(device.values(reading, isHistorical: isHistorical, isByException: isByException, at: time))
         }
         devices[name] = device
         messages += data.messages.map { message(topics.deviceData(name), $0, at: time) }

@@ -78,16 +78,19 @@ struct SparkplugDevice: Sendable {
     /// - Parameters:
     ///   - reading: The reading.
     ///   - isHistorical: True if its values are not the current ones.
-    ///   - isByException: True to leave out values that equal the previous ones.
+    ///   - isByException: True to leave out current values that equal the previous ones.
+    ///   - now: The time of day.
     /// - Returns: The metrics for DDATA, in the order of the samples.
     mutating func values(
         _ reading: JournalReading,
         isHistorical: Bool,
-        isByException: Bool
+        isByException: Bool,
+        at now: Timestamp
     ) -> [SparkplugMetric] {
-        metrics.record(reading, isHistorical: isHistorical).compactMap { group in
-            guard group.isNew || !isByException else { return nil }
-            return metrics.metrics[group.index].encode(group.values, at: reading.time, isHistorical: isHistorical)
+        metrics.record(reading, isHistorical: isHistorical, at: now).compactMap { group in
+            guard group.isNew || group.isHistorical || !isByException else { return nil }
+            let metric = metrics.metrics[group.index]
+            return metric.encode(group.values, at: reading.time, isHistorical: group.isHistorical)
         }
     }
 }

@@ -142,6 +142,8 @@ extension SparkplugConnection {
         do throws(MQTTRefusal) {
             for filter in options.topics.subscriptions { try subscribe(to: filter) }
         } catch {
+            // If the broker has ended the session already, its reason is reported next.
+            guard error != .notConnected else { return }
             report(.failed(BrokerFault(.session, "cannot subscribe: \(error)")))
         }
     }

@@ -143,7 +143,8 @@ struct ExpressionParser {
         var arguments = [try any(&nodes)]
         while try accept(",") { arguments.append(try any(&nodes)) }
         guard arguments.count == function.arity else {
-            throw failure("'\(function.rawValue)' takes \(function.arity) of them")
+            let count = function.arity == 1 ? "1 argument" : "\(function.arity) arguments"
+            throw failure("'\(function.rawValue)' takes \(count)")
         }
         guard try accept(")") else { throw failure("expected ')'") }
         return nodes.add(.call(function, arguments[0], arguments[arguments.count - 1]))

@@ -23,6 +23,8 @@ struct FieldCompiler {
     private var isNumbered = false
     /// True if a value can be unknown for a reason without a reject.
     private var hasEmittedReasons = false
+    /// The metrics with a field, by index; true if all of their fields have a condition.
+    private var isConditional: [Int: Bool] = [:]
 
     /// - Parameters:
     ///   - findings: Receives the errors.
@@ -200,6 +202,7 @@ struct FieldCompiler {
         let metric = format.metric(named: name, isRepeated: isRepeated)
         if metric.reset != nil, isRepeated { field.report("a list cannot be reset", at: "reset") }
         guard let index = index(of: metric, field) else { return }
+        checkAlternatives(index, field)
 
         var step = DecodeProgram.Step(source.action, conversion: program.add(format.conversion(named: name)))
         step.condition = condition
@@ -252,6 +255,16 @@ struct FieldCompiler {
         }
         metrics.append(metric)
         return metrics.count - 1
+    }
+
+    /// Reports a metric of which a payload would have two values, as one of its fields applies always.
+    private mutating func checkAlternatives(_ index: Int, _ field: MappingReader) {
+        let earlier = isConditional[index]
+        isConditional[index] = field.has("when") && earlier ?? true
+        let mayRepeat = metrics[index].isRepeated || isNumbered || program.numbering?.first.contains(index) == true
+        guard let earlier, !mayRepeat, !earlier || !field.has("when") else { return }
+        let name = metrics[index].name
+        field.report("metric '\(name)' is defined above; give both a 'when', of which only one is true", at: "metric")
     }
 
     /// Adds the reason metric if the author gives reasons or values can be special.

@@ -41,27 +41,8 @@ struct ValueFormat {
         let set = LabelReader.labels(field, "set", source.map { $0.isWhole } ?? true, bits)
         unit = field.value("unit", .words)
         base = source?.isWhole ?? true ? field.value("base", .base)?.value : nil
-        if labels != nil || set != nil { field.forbid(["base"], "cannot be combined with labels") }
-        let numeric = ["scale", "offset", "table", "clamp", "range"]
-        if !isNumber { field.forbid(numeric + ["unknown", "set"], Self.plain) }
-        if labels != nil { field.forbid(numeric + ["unit", "set"], "cannot be combined with 'enum'") }
-        if set != nil { field.forbid(numeric + ["unit"], "cannot be combined with 'set'") }
-        if source?.isAggregate == true {
-            field.forbid(numeric + ["unknown"], "has no meaning for a value made of other metrics")
-        }
-        if source?.isIncrease == true {
-            field.forbid(["unknown", "table", "clamp"], "has no meaning for an increase")
-        }
-        if source?.isFormula == true {
-            field.forbid(["scale", "offset", "unknown", "enum", "set", "base"], "is a part of the formula itself")
-        } else {
-            field.forbid(["decimals"], "is for 'formula'; other values have the digits of their scale")
-        }
-        if type == .decimal { field.forbid(["unknown"], "has no meaning for a number in ASCII digits") }
-        if type != nil, source?.isText != true {
-            field.forbid(["length"], "is for the types utf8, cstring, utf16, ascii and bytes")
-        }
-        if type == nil, source != nil { field.forbid(["repeat", "length"], "is for fields that take bytes") }
+        Self.checkLabels(field, isNumber: isNumber, hasLabels: labels != nil, hasSet: set != nil)
+        Self.checkKeys(field, source)
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []
         self.set = set ?? []
@@ -84,6 +65,38 @@ struct ValueFormat {
         if source.map({ !$0.isNumber && !isBoolean }) == true || set != nil {
             field.forbid(["reset"], "is for numbers, labels and booleans")
         }
+    }
+
+    /// The keys that change a number.
+    private static let numeric = ["scale", "offset", "table", "clamp", "range"]
+
+    /// Reports keys that cannot be combined with labels, or need a number.
+    private static func checkLabels(_ field: MappingReader, isNumber: Bool, hasLabels: Bool, hasSet: Bool) {
+        if hasLabels || hasSet { field.forbid(["base"], "cannot be combined with labels") }
+        if !isNumber { field.forbid(numeric + ["unknown", "set"], Self.plain) }
+        if hasLabels { field.forbid(numeric + ["unit", "set"], "cannot be combined with 'enum'") }
+        if hasSet { field.forbid(numeric + ["unit"], "cannot be combined with 'set'") }
+    }
+
+    /// Reports keys that have no meaning for the source.
+    private static func checkKeys(_ field: MappingReader, _ source: FieldSource?) {
+        let type = source?.type
+        if source?.isAggregate == true {
+            field.forbid(numeric + ["unknown"], "has no meaning for a value made of other metrics")
+        }
+        if source?.isIncrease == true {
+            field.forbid(["unknown", "table", "clamp"], "has no meaning for an increase")
+        }
+        if source?.isFormula == true {
+            field.forbid(["scale", "offset", "unknown", "enum", "set", "base"], "is a part of the formula itself")
+        } else {
+            field.forbid(["decimals"], "is for 'formula'; other values have the digits of their scale")
+        }
+        if type == .decimal { field.forbid(["unknown"], "has no meaning for a number in ASCII digits") }
+        if type != nil, source?.isText != true {
+            field.forbid(["length"], "is for the types utf8, cstring, utf16, ascii and bytes")
+        }
+        if type == nil, source != nil { field.forbid(["repeat", "length"], "is for fields that take bytes") }
     }
 
     /// Reads `omit`.

@@ -6,7 +6,7 @@ struct FileTrust {
     let path: String
     let isDirectory: Bool
     let isRegular: Bool
-    /// The maximum size of a YAML file, in bytes.
+    /// The size in bytes.
     let size: UInt64
     private let mode: mode_t
     private let owner: uid_t

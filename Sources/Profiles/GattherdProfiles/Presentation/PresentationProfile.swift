@@ -62,21 +62,30 @@ struct PresentationMaker {
         }
         let stream = name(of: described, formats)
         var builder = ProgramBuilder()
-        for (index, format) in formats.enumerated() {
-            builder.add(format, name: formats.count == 1 ? stream : "\(stream)_\(format.place ?? "\(index + 1)")")
-        }
+        for (format, name) in zip(formats, Self.metrics(of: formats, in: stream)) { builder.add(format, name: name) }
         programs.append(builder.finished(formats))
-        characteristics.append(
-            CharacteristicDescriptor(
-                service: described.service,
-                uuid: described.uuid,
-                stream: stream,
-                metrics: builder.metrics,
-                subscription: described.isNotifying ? .notify : .none,
-                isReadAtConnect: described.isReadable,
-                pollInstead: described.isReadable ? Self.pause : nil
-            )
+        var descriptor = CharacteristicDescriptor(
+            service: described.service,
+            uuid: described.uuid,
+            stream: stream,
+            metrics: builder.metrics,
+            subscription: described.isNotifying ? .notify : .none,
+            isReadAtConnect: described.isReadable,
+            pollInstead: described.isReadable ? Self.pause : nil
         )
+        descriptor.handle = described.handle
+        characteristics.append(descriptor)
+    }
+
+    /// Returns a name for each value: the stream's, or with several values also the namespace description or the number
+    /// of each.
+    ///
+    /// Devices may describe two values alike; then all are numbered.
+    private static func metrics(of formats: [PresentationFormat], in stream: String) -> [String] {
+        guard formats.count > 1 else { return [stream] }
+        let places = formats.enumerated().map { $1.place ?? "\($0 + 1)" }
+        let areDifferent = Set(places).count == places.count
+        return places.enumerated().map { "\(stream)_\(areDifferent ? $1 : "\($0 + 1)")" }
     }
 
     private mutating func remark(_ reason: String, _ described: DescribedCharacteristic) {

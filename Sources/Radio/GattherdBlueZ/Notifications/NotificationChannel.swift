@@ -16,6 +16,8 @@ final class NotificationChannel {
     /// True if `Value` signals are notifications; with a socket they are only values that were read.
     var takesSignals = false
     var socket: NotificationSocket?
+    /// True from our `StartNotify` until its answer: a session that ends meanwhile is an earlier one.
+    var isStarting = false
     /// True once BlueZ has confirmed that signals come.
     var isConfirmed = false
     /// True once the last subscriber has left; a new subscriber needs another channel.

@@ -117,6 +117,12 @@ final class NotificationClient {
 
     /// Calls `StopNotify`; until the answer the subscriber receives further values.
     private func stopNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
+        guard !Task.isCancelled else {
+            // A cancelled task cannot wait for an answer.
+            close(channel)
+            endSession(channel.path)
+            throw BluetoothError(.cancelled, "cancelled")
+        }
         channel.isEnding = true
         subscriptions.beginEnding(channel.path)
         defer {
@@ -196,8 +202,11 @@ final class NotificationClient {
 
     /// Ends the subscriptions to a characteristic whose session bluetoothd has ended.
     func sessionEnded(_ path: String) {
-        // BlueZ signals the end of a session that we end before it answers.
-        guard !subscriptions.isEnding(path), let channel = subscriptions[path], channel.takesSignals else { return }
+        // BlueZ signals the end of a session that we end before it answers. We may have ended an earlier session
+        // without waiting for the answer.
+        guard !subscriptions.isEnding(path), let channel = subscriptions[path], channel.takesSignals,
+            !channel.isStarting
+        else { return }
         end(channel)
     }
 

@@ -24,6 +24,7 @@ final class NotificationStarter {
     func startNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
         channel.takesSignals = true
         askForOtherSubscribers(channel)
+        channel.isStarting = true
         do throws(DBusError) {
             try await client.call(
                 channel.path,
@@ -31,6 +32,7 @@ final class NotificationStarter {
                 "StartNotify",
                 within: client.attributeLimit,
                 onReply: { [weak channel, sequencer] outcome in
+                    channel?.isStarting = false
                     guard case .success = outcome else { return }
                     channel?.recordStart(at: sequencer.gaps)
                 }

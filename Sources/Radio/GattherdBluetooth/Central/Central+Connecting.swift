@@ -30,7 +30,7 @@ extension Central {
         defer { link.state.withLock { $0.claims -= 1 } }
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
         do throws(BluetoothError) {
-            try await connect(link, timeout ?? configuration.connectTimeout, isAutomatic: false)
+            try await connect(link, timeout ?? configuration.connectTimeout, isAutomatic: false, keeper)
             // The link may have been lost again.
             continueReconnecting(link, keeper)
         } catch {
@@ -75,8 +75,20 @@ extension Central {
 
     // MARK: - Connecting
 
-    /// Makes one attempt; `isAutomatic` is true if no caller waits for it.
-    func connect(_ link: Link, _ timeout: Duration, isAutomatic: Bool) async throws(BluetoothError) {
+    /// Makes one attempt.
+    ///
+    /// - Parameters:
+    ///   - link: The link.
+    ///   - timeout: The limit of the attempt.
+    ///   - isAutomatic: True if no caller waits for the attempt.
+    ///   - keeper: The number of the task that will go on reconnecting the link if the attempt fails.
+    /// - Throws: The reason of the failure; the peripheral is disconnected then.
+    func connect(
+        _ link: Link,
+        _ timeout: Duration,
+        isAutomatic: Bool,
+        _ keeper: UInt64
+    ) async throws(BluetoothError) {
         let start = ContinuousClock.now
         let turnTimeout = isAutomatic ? nil : timeout
         try await link.connecting.perform(.connect, within: nil, waiting: turnTimeout) { () throws(BluetoothError) in
@@ -84,7 +96,7 @@ extension Central {
             guard link.state.withLock({ $0.isWanted }) else {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
             }
-            link.finishEnd(self)
+            link.finishEnd(self, keeper: keeper)
             let isDying = link.connection == .disconnecting
             link.move(to: .connecting, self) { state in
                 state.isAutomatic = isAutomatic
@@ -199,8 +211,12 @@ extension Central {
 
 extension Link {
     /// Completes the end of a link whose reason is not known yet.
-    func finishEnd(_ central: Central) {
-        central.ended(self, .remote, reasonIsMissing: true)
+    ///
+    /// - Parameters:
+    ///   - central: The central.
+    ///   - keeper: The number of the task that reconnects if the attempt fails that is about to begin.
+    func finishEnd(_ central: Central, keeper: UInt64? = nil) {
+        central.ended(self, .remote, reasonIsMissing: true, keeper: keeper)
     }
 
     func becomeReady(_ central: Central) throws(BluetoothError) {

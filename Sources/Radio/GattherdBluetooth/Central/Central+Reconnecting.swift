@@ -3,7 +3,18 @@ import GattherdSync
 // Reconnecting after links that end by themselves.
 extension Central {
     /// Records the end of a link and its reason; reconnects if the link was ready and the policy allows it.
-    func ended(_ link: Link, _ reason: DisconnectReason, reasonIsMissing: Bool = false) {
+    ///
+    /// - Parameters:
+    ///   - link: The link.
+    ///   - reason: The reason.
+    ///   - reasonIsMissing: True if a request could not wait for the reason.
+    ///   - keeper: The number of the task that reconnects if the requested attempt fails; `nil` without an attempt.
+    func ended(
+        _ link: Link,
+        _ reason: DisconnectReason,
+        reasonIsMissing: Bool = false,
+        keeper: UInt64? = nil
+    ) {
         let (isEnding, wasReady) = link.state.withLock { state in
             guard state.isEnding else { return (false, false) }
             let since = state.readySince
@@ -13,9 +24,12 @@ extension Central {
         }
         guard isEnding else { return }
         let error = reason.error(of: link.id.address)
-        let isReconnecting = link.state.withLock { $0.isWanted && (reasonIsMissing || $0.reconnecter != nil) }
-        let isDue = !isReconnecting && wasReady && mayReconnect(link, reason, error)
-        let reconnecter = isDue ? makeReconnecter(of: link) : nil
+        let (isReconnecting, hasReconnecter) = link.state.withLock { state in
+            (state.isWanted && (reasonIsMissing || state.reconnecter != nil), state.reconnecter != nil)
+        }
+        let needsReconnecter = keeper == nil ? !isReconnecting : !hasReconnecter
+        let isDue = needsReconnecter && wasReady && mayReconnect(link, reason, error)
+        let reconnecter = isDue ? makeReconnecter(of: link, keeper) : nil
         link.lasting.reportLoss(error)
         link.move(
             to: .disconnected(reason, error: error),
@@ -23,7 +37,7 @@ extension Central {
             willReconnect: isReconnecting || reconnecter != nil
         )
         // Only after the state is disconnected: a connected peripheral would not be connected again.
-        if let reconnecter { inBackground { await self.reconnect(link, reconnecter) } }
+        if let reconnecter, keeper == nil { inBackground { await self.reconnect(link, reconnecter) } }
     }
 
     /// Connects as soon as the peripheral can be connected, however long that takes, and again when it is lost.
@@ -42,12 +56,13 @@ extension Central {
         link.state.withLock { $0.claims -= 1 }
     }
 
-    /// Returns the number of a new task that reconnects the link; `nil` if it was disconnected on request meanwhile.
-    private func makeReconnecter(of link: Link) -> UInt64? {
-        let id = registry.withLock { $0.makeID() }
+    /// Returns the number of the task that reconnects the link; `nil` if it was disconnected on request meanwhile.
+    private func makeReconnecter(of link: Link, _ keeper: UInt64? = nil) -> UInt64? {
+        let id = keeper ?? registry.withLock { $0.makeID() }
         return link.state.withLock { state in
             guard state.isWanted else { return nil }
-            state.reconnecter = id
+            // An attempt that is cancelled before it begins is followed by another one.
+            (state.reconnecter, state.willTryAgain) = (id, true)
             return id
         }
     }
@@ -100,7 +115,7 @@ extension Central {
         }
         link.state.withLock { if $0.reconnecter == id { $0.reconnection = nil } }
         do throws(BluetoothError) {
-            try await connect(link, configuration.connectTimeout, isAutomatic: true)
+            try await connect(link, configuration.connectTimeout, isAutomatic: true, id)
             return false
         } catch {
             guard !Task.isCancelled else { throw error }

@@ -1,10 +1,10 @@
-/// The models of peripherals, of which those that were used last are kept.
+/// The models of peripherals; only the most recently used ones are kept.
 ///
 /// The radio may hear any number of addresses. A model of a peripheral that is connected or reconnecting is kept too.
 /// One that is not kept is still found while something else holds it, so that a peripheral never has two.
 @MainActor struct PeripheralModels {
     private struct Entry {
-        /// The model, unless it is no longer kept.
+        /// The model while it is kept, else `nil`.
         var kept: PeripheralModel?
         weak var model: PeripheralModel?
         /// The number of the last use of any model.

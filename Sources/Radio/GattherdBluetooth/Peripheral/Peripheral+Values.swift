@@ -143,7 +143,7 @@ extension Peripheral {
             return
         }
         let changes = connectionStateChanges()
-        let late = BluetoothError(.timedOut, "\(address): connection tasks were running all the time")
+        let late = BluetoothError(.timedOut, "\(address): the connection tasks did not end in time")
         let next = try await withDeadline(deadline, late) { () throws(BluetoothError) in
             await changes.first { $0.state != .connected }?.state
         }

@@ -72,7 +72,7 @@ struct MessageHeader {
         reader = unsafe MessageReader(bytes, 12..<bytes.count, isSwapped: isSwapped)
         let fieldsLength: UInt32 = try reader.number()
         let length = fixedSize + (Int(fieldsLength) + 7) & ~7 + Int(bodyLength)
-        guard length <= sizeLimit else { throw .invalid("a message of \(length) bytes") }
+        guard length <= sizeLimit else { throw .invalid("a message of \(length) bytes is too long") }
         return length
     }
 

@@ -7,6 +7,8 @@ struct ClockSpanStart: Equatable {
     var uptime: Int64
     /// The proven wall clock time of the machine's start; `nil` if nothing is proven.
     var base: Int64?
+    /// The uptime of the earliest row, below zero for a record of the past; `nil` if all rows are from the span.
+    var earliest: Int64?
 }
 
 /// A correction of the rows of one clock span, in which the wall clock had a constant error, with its progress.
@@ -87,7 +89,7 @@ final class ClockTable {
     func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
         // The number of a removed span may be given again.
         try detachCursors.run()
-        try begin.run(binding: boot, offset, start.after, start.uptime, start.base)
+        try begin.run(binding: boot, offset, start.after, start.uptime, start.base, start.earliest)
     }
 
     /// Records that the current span, if any, has a row with a time before its start.
@@ -95,7 +97,7 @@ final class ClockTable {
         try extend.run(binding: boot, earliest)
     }
 
-    /// Returns the start of the first pending span of this boot.
+    /// Returns the start of the first pending span of this boot, with the earliest row of all of them.
     func firstStart() throws(StoreFault) -> ClockSpanStart? {
         selectStart.bind(boot)
         defer { selectStart.reset() }
@@ -103,7 +105,8 @@ final class ClockTable {
         return ClockSpanStart(
             after: selectStart.integer(0),
             uptime: selectStart.integer(1),
-            base: selectStart.optionalInteger(2)
+            base: selectStart.optionalInteger(2),
+            earliest: selectStart.optionalInteger(3)
         )
     }
 
@@ -199,7 +202,9 @@ private enum ClockSQL {
     static let selectOpen = "SELECT offset FROM clock WHERE boot = ?1 AND seq_end IS NULL"
 
     /// Starts a span.
-    static let begin = "INSERT INTO clock (boot, offset, seq, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5)"
+    static let begin = """
+        INSERT INTO clock (boot, offset, seq, uptime, base, earliest) VALUES (?1, ?2, ?3, ?4, ?5, ?2 + ?6)
+        """
 
     /// Moves the earliest time of the current span back.
     static let extend = """
@@ -250,8 +255,9 @@ private enum ClockSQL {
 
     /// The start of the first pending span.
     static let selectStart = """
-        SELECT seq, coalesce(uptime, 0), base FROM clock WHERE boot = ?1 AND shift IS NULL
-        ORDER BY id LIMIT 1
+        SELECT seq, coalesce(uptime, 0), base,
+            (SELECT min(earliest - offset) FROM clock WHERE boot = ?1 AND shift IS NULL)
+        FROM clock WHERE boot = ?1 AND shift IS NULL ORDER BY id LIMIT 1
         """
 
     /// The first pending shift.
@@ -271,9 +277,14 @@ private enum ClockSQL {
         UPDATE record_cursor SET span = NULL WHERE span IS NOT NULL AND span NOT IN (SELECT id FROM clock)
         """
 
-    /// Corrects the cursors of a span.
+    /// Corrects the cursors of a span, which belong to the next span with the same rows then, if there is one.
     static let correctCursors = """
-        UPDATE record_cursor SET ts = ts + ?2, shift = shift + ?2, span = NULL WHERE span = ?1
+        UPDATE record_cursor SET ts = ts + ?2, shift = shift + ?2, span = (
+            SELECT later.id FROM clock AS own JOIN clock AS later
+                ON later.boot = own.boot AND later.id > own.id AND later.seq <= own.seq
+            WHERE own.id = ?1 ORDER BY later.id LIMIT 1
+        )
+        WHERE span = ?1
         """
 }
 

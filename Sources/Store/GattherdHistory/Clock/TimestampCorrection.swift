@@ -7,6 +7,8 @@ final class TimestampCorrection {
     /// The number of rows and minutes per step.
     private static let chunk = 1024
     private static let minutes: Int64 = 16
+    /// The maximum number of hours without a corrected row that one step passes over.
+    private static let hours = 256
 
     /// The correction in progress; `nil` if there is none.
     private(set) var current: ClockShift?
@@ -23,6 +25,7 @@ final class TimestampCorrection {
     private let shiftDevices: Statement
     private let shiftSeries: Statement
     private let selectFirstRow: Statement
+    private let selectMoved: Statement
 
     init(
         _ connection: SQLiteConnection,
@@ -59,6 +62,10 @@ final class TimestampCorrection {
                 UNION ALL SELECT min(ts) FROM minute WHERE ts >= ?1 UNION ALL SELECT min(ts) FROM hour WHERE ts >= ?1
             )
             """,
+            on: connection
+        )
+        selectMoved = try Statement(
+            "SELECT count(*), max(seq > ?3 AND seq <= ?4) FROM sample WHERE ts >= ?1 AND ts < ?2",
             on: connection
         )
         try reload()
@@ -125,8 +132,8 @@ final class TimestampCorrection {
             return try events.move(&shift, count: Self.chunk)
         case .rejects: return try rejects.move(&shift, count: Self.chunk)
         case .samples: return try mover.move(&shift, count: Self.chunk, rollups, purgedSamples: purgedSamples())
-        case .oldMinutes: return try recount(&shift, until: shift.times.upperBound)
-        case .newMinutes: return try recount(&shift, until: shift.times.upperBound &+ shift.shift)
+        case .oldMinutes: return try recount(&shift, shift.times, movedBy: shift.shift)
+        case .newMinutes: return try recount(&shift, shift.movedTimes, movedBy: 0)
         // Undelivered extents follow their samples.
         case .journal: return try extents.move(&shift, count: Self.chunk)
         }
@@ -151,20 +158,46 @@ final class TimestampCorrection {
         try statement.run(binding: shift.shift, shift.times.lowerBound, shift.times.upperBound)
     }
 
-    /// Summarises some of the corrected time range again; returns true at its end.
+    /// Summarises some of a time range again whose samples are `distance` later now; returns true at its end.
     ///
     /// The range is rounded to whole hours, because an hour is summarised after its minutes.
-    private func recount(_ shift: inout ClockShift, until end: Int64) throws(StoreFault) -> Bool {
+    private func recount(
+        _ shift: inout ClockShift,
+        _ times: Range<Int64>,
+        movedBy distance: Int64
+    ) throws(StoreFault) -> Bool {
         let purgedSamples = try purgedSamples()
-        let end = end.rounded(upTo: Resolution.hours.length)
+        let end = times.upperBound.rounded(upTo: Resolution.hours.length)
         guard let next = try firstRow(from: Self.hour(shift.place.ts)), next < end else { return true }
         shift.place.ts = max(shift.place.ts, Self.hour(next))
-        let last = min(end, shift.place.ts + Self.minutes * Resolution.minutes.length)
+        if try skipHours(&shift, before: Self.hour(times.lowerBound), movedBy: distance) { return false }
+        let hourEnd = Self.hour(shift.place.ts) &+ Resolution.hours.length
+        let last = min(end, hourEnd, shift.place.ts + Self.minutes * Resolution.minutes.length)
         while shift.place.ts < last {
             try rollups.recount(minute: shift.place.ts, purgedSamples: purgedSamples)
             shift.place.ts += Resolution.minutes.length
         }
         return shift.place.ts >= end
+    }
+
+    /// Passes over hours between records of the past, which may lie years apart; returns true if there were any.
+    private func skipHours(
+        _ shift: inout ClockShift,
+        before end: Int64,
+        movedBy distance: Int64
+    ) throws(StoreFault) -> Bool {
+        let start = shift.place.ts
+        guard start == Self.hour(start) else { return false }
+        var rows: Int64 = 0
+        for _ in 0..<Self.hours where shift.place.ts < end && rows < Self.chunk {
+            let hour = shift.place.ts &+ distance
+            selectMoved.bind(hour, hour &+ Resolution.hours.length, shift.after, shift.through)
+            defer { selectMoved.reset() }
+            guard try selectMoved.step(), selectMoved.integer(1) == 0 else { break }
+            rows += selectMoved.integer(0)
+            shift.place.ts += Resolution.hours.length
+        }
+        return shift.place.ts > start
     }
 
     /// Returns the time of the first sample or summary from `ts` on, to pass over years without any.
@@ -203,6 +236,9 @@ private final class NumberedRows {
 }
 
 extension ClockShift {
+    /// The time range of the span, by the right clock.
+    fileprivate var movedTimes: Range<Int64> { times.lowerBound &+ shift..<times.upperBound &+ shift }
+
     var correction: ClockCorrection {
         ClockCorrection(after: after, through: through, shift: .microseconds(shift))
     }

@@ -17,6 +17,14 @@ final class PurgeTable {
         var reached: Int64?
     }
 
+    /// Samples that stay although they are old by the time now: those with higher numbers than `seq`, from `start` on.
+    ///
+    /// They may be stored records that were downloaded while the clock had an error that is still unknown.
+    struct Spared {
+        var seq = Int64.max
+        var start = Int64.max
+    }
+
     let kind: Kind
     /// The times in which rows may have been deleted.
     private(set) var purged: PurgedTimes
@@ -34,14 +42,12 @@ final class PurgeTable {
         self.connection = connection
         purged = try Self.purged(kind, state)
         selectOldest = try Statement("SELECT min(ts) FROM \(kind.table)", on: connection)
-        selectEnd = try Statement(
-            "SELECT ts FROM \(kind.table) WHERE ts > ?1 AND ts < ?2 ORDER BY ts LIMIT 1 OFFSET ?3",
-            on: connection
-        )
-        selectLatest = try Statement("SELECT max(ts) FROM \(kind.table) WHERE ts > ?1 AND ts < ?2", on: connection)
+        let rows = "\(kind.table) WHERE ts > ?1 AND ts < ?2 AND (\(kind.number) <= ?3 OR ts < ?4)"
+        selectEnd = try Statement("SELECT ts FROM \(rows) ORDER BY ts LIMIT 1 OFFSET ?5", on: connection)
+        selectLatest = try Statement("SELECT max(ts) FROM \(rows)", on: connection)
         selectFirst = try Statement(
             """
-            SELECT ts, \(kind == .samples ? "seq" : "0") FROM \(kind.table) WHERE ts >= ?1 AND ts < ?2
+            SELECT ts, \(kind.number) FROM \(kind.table) WHERE ts >= ?1 AND ts < ?2
             ORDER BY \(kind == .samples ? "ts, seq" : "ts") LIMIT 1
             """,
             on: connection
@@ -67,6 +73,7 @@ final class PurgeTable {
     ///   - latest: The latest possible time now.
     ///   - isPending: True if the clock that stamped the rows may be wrong.
     ///   - delivered: The last delivered reading; samples of later readings stay until they are delivered.
+    ///   - spared: Samples that stay.
     /// - Returns: The number of deleted rows, and the progress.
     /// - Throws: ``StoreFault`` if the file cannot be written; then nothing has changed.
     func purge(
@@ -75,15 +82,16 @@ final class PurgeTable {
         count: Int,
         latest: Int64,
         isPending: Bool,
-        delivered: Int64
+        delivered: Int64,
+        spared: Spared = Spared()
     ) throws(StoreFault) -> Outcome {
-        let reached = try instant(of: count, after: start, before: end)
-        let found: Int64? = if let reached { reached } else { try self.latest(after: start, before: end) }
+        let reached = try instant(of: count, after: start, before: end, spared)
+        let found: Int64? = if let reached { reached } else { try self.latest(after: start, before: end, spared) }
         guard let last = found else { return Outcome(deleted: 0, reached: nil) }
         var deleted = 0
         var purged = purged
         try connection.transaction { () throws(StoreFault) in
-            deleted = try delete(after: start, through: last, delivered)
+            deleted = try delete(after: start, through: last, delivered, spared)
             guard deleted > 0, let keys = kind.purgedKeys else { return }
             let behind = start.addingReportingOverflow(1).partialValue
             purged.add(from: behind, through: last, latest: latest, isPending: isPending)
@@ -94,12 +102,17 @@ final class PurgeTable {
     }
 
     /// Deletes the rows; returns their number.
-    private func delete(after start: Int64, through last: Int64, _ delivered: Int64) throws(StoreFault) -> Int {
+    private func delete(
+        after start: Int64,
+        through last: Int64,
+        _ delivered: Int64,
+        _ spared: Spared
+    ) throws(StoreFault) -> Int {
         guard kind == .samples else {
             try delete.run(binding: start, last)
             return connection.changes
         }
-        delete.bind(start, last, delivered)
+        delete.bind(start, last, delivered, spared.seq, spared.start)
         defer { delete.reset() }
         var (count, highest) = (0, Int64.min)
         while try delete.step() { (count, highest) = (count + 1, max(highest, delete.integer(0))) }
@@ -134,20 +147,25 @@ final class PurgeTable {
         if limited != purged { try state.set(keys, to: limited) }
     }
 
-    /// True if there is a row between the two instants.
-    func hasRow(after start: Int64, before end: Int64) throws(StoreFault) -> Bool {
+    /// True if there is a row between the two instants that is not spared.
+    func hasRow(after start: Int64, before end: Int64, spared: Spared = Spared()) throws(StoreFault) -> Bool {
         guard start < end else { return false }
-        return try instant(of: 0, after: start, before: end) != nil
+        return try instant(of: 0, after: start, before: end, spared) != nil
     }
 
     /// Returns the time of the row after the first `count` rows; `nil` if there are fewer.
-    private func instant(of count: Int, after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
-        try selectEnd.firstInteger(binding: start, end, Int64(count))
+    private func instant(
+        of count: Int,
+        after start: Int64,
+        before end: Int64,
+        _ spared: Spared
+    ) throws(StoreFault) -> Int64? {
+        try selectEnd.firstInteger(binding: start, end, spared.seq, spared.start, Int64(count))
     }
 
     /// Returns the time of the last of these rows; `nil` without rows.
-    private func latest(after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
-        try selectLatest.firstInteger(binding: start, end)
+    private func latest(after start: Int64, before end: Int64, _ spared: Spared) throws(StoreFault) -> Int64? {
+        try selectLatest.firstInteger(binding: start, end, spared.seq, spared.start)
     }
 }
 
@@ -159,6 +177,19 @@ extension PurgeTable.Kind {
         case .events: "event"
         case .minutes: "minute"
         case .hours: "hour"
+        }
+    }
+
+    /// The column with the number of a sample's reading; other rows count as the reading 0.
+    fileprivate var number: String { self == .samples ? "seq" : "0" }
+
+    /// Returns the end of the rows that belong to a time range.
+    ///
+    /// A summary has the start of its hour, but its samples may be from after the end.
+    func end(of times: Range<Int64>) -> Int64 {
+        switch self {
+        case .minutes, .hours: times.upperBound.rounded(downTo: Resolution.hours.length)
+        case .samples, .rejects, .events: times.upperBound
         }
     }
 
@@ -178,6 +209,6 @@ extension PurgeTable.Kind {
     }
 
     fileprivate var condition: String {
-        self == .samples ? "AND (seq <= ?3 OR \(Self.isNotWaiting))" : ""
+        self == .samples ? "AND (seq <= ?4 OR ts < ?5) AND (seq <= ?3 OR \(Self.isNotWaiting))" : ""
     }
 }

@@ -158,10 +158,11 @@ final class Retention {
     private func purge(_ table: PurgeTable, _ part: AgePlan.Part, _ newest: Int64) throws(StoreFault) -> Bool {
         guard let keep = limits.keep(table.kind) else { return false }
         let age = Timestamp(microseconds: part.now).advanced(by: .zero - keep).microseconds
-        var end = min(age, part.times.upperBound)
+        var end = min(age, table.kind.end(of: part.times))
         var start = max(place, part.times.lowerBound == .min ? .min : part.times.lowerBound - 1)
         if table.kind == .samples { start = waiting.start(after: start, waitingState) }
-        guard try table.hasRow(after: start, before: end) else { return false }
+        let spared = part.isPending ? PurgeTable.Spared() : sparedSamples(keep)
+        guard try table.hasRow(after: start, before: end, spared: spared) else { return false }
         // A clock in doubt must not move the marks beyond the stored rows.
         let summedEnd = part.isLimited ? min(end, newest) : end
         if table.kind == .samples, rollups.minuteMark < end, try rollups.sumUpEarly(summedEnd) { return true }
@@ -177,7 +178,8 @@ final class Retention {
             count: count,
             latest: plan.latest,
             isPending: part.isPending,
-            delivered: backlog.delivered
+            delivered: backlog.delivered,
+            spared: spared
         )
         if part.isLimited { allowance -= Double(max(outcome.deleted, outcome.reached == nil ? 0 : count)) }
         passPurgedTimes(table)
@@ -187,6 +189,12 @@ final class Retention {
             waiting.add(after: start, through: outcome.reached ?? end.subtractingReportingOverflow(1).partialValue)
         }
         return outcome.reached != nil
+    }
+
+    /// Samples in no pending span that are too old only by another clock than the one that stamped them.
+    private func sparedSamples(_ keep: Duration) -> PurgeTable.Spared {
+        let start = Timestamp(microseconds: plan.pendingNow).advanced(by: .zero - keep).microseconds
+        return PurgeTable.Spared(seq: plan.pendingSeq, start: start)
     }
 
     /// The state of the waiting samples; `nil` without consumers, because no sample waits then.

@@ -15,10 +15,14 @@ final class RecordCursorTable {
             """,
             on: connection
         )
+        // A clock that was synchronised with a wrong time has a later span with the same rows.
         select = try Statement(
             """
-            SELECT device, profile, stream, address, number, ts, state,
-                record_cursor.shift + coalesce((SELECT shift FROM clock WHERE id = span), 0)
+            SELECT device, profile, stream, address, number, ts, state, record_cursor.shift + coalesce((
+                SELECT sum(later.shift) FROM clock AS own JOIN clock AS later
+                    ON later.boot = own.boot AND later.id >= own.id AND later.seq <= own.seq
+                WHERE own.id = record_cursor.span
+            ), 0)
             FROM record_cursor
             """,
             on: connection

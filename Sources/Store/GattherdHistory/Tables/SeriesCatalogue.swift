@@ -118,7 +118,7 @@ final class SeriesCatalogue {
         touched.removeAll(keepingCapacity: true)
     }
 
-    /// Returns the highest number of a record of the past since the last call; `nil` without one.
+    /// Removes and returns the highest number of a record of the past that was written since the last call.
     func removeNewestPast() -> Int64? { newestPast.take() }
 
     /// Removes all entries, because their rows may have been rolled back or moved in time.

@@ -96,6 +96,31 @@ struct LeaseStopTests {
             Issue.record("nothing was released")
             return
         }
-        #expect(requests.map(\.operation) == [.release(epoch: 7)])
+        #expect(requests.map(\.operation) == [.release(epoch: 7), .observe])
+    }
+
+    @Test func `a gateway that stops withdraws its bids for the devices of others`() throws {
+        var machine = LeaseMachine(gateway: "west", at: .zero)
+        let devices = ["far", "near"].map { LeasedDevice(name: $0, address: $0) }
+        _ = machine.handle(.configured(devices), at: .zero)
+        let rows = devices.map { device in
+            var row = LeaseRow(address: device.address, epoch: 7)
+            (row.owner, row.isReleased, row.remaining) = ("east", false, .seconds(30))
+            row.bids = [LeaseRow.Bid(LeaseBid(gateway: "east", standing: .linked), age: .zero)]
+            return row
+        }
+        for step in 1...20 {
+            let now = Duration.milliseconds(250 * step)
+            _ = machine.handle(.heard(device: "near", adapter: "hci0", rssi: -40), at: now)
+            for case .exchange(_, let ticket) in machine.handle(.tick, at: now) {
+                _ = machine.handle(.answered(ticket: ticket, rows), at: now)
+            }
+        }
+        var requests: [LeaseRequest] = []
+        for case .exchange(let last, _) in machine.handle(.stop(releases: true), at: .seconds(6)) { requests += last }
+        #expect(requests.map(\.device) == ["near"], "it has no bid for the other one")
+        #expect(requests.map(\.operation) == [.observe])
+        #expect(requests.map(\.bid) == [LeaseBid(gateway: "west", standing: .gone)])
+        #expect(requests.allSatisfy { $0.isBidDue })
     }
 }

@@ -26,7 +26,7 @@ extension SupervisorWorld {
         checkWakes()
     }
 
-    /// Checks that no device is stuck: one in the wrong state waits for a turn, a time, or a sighting.
+    /// Checks that no device is stuck: a device in the wrong state waits for a turn, a time, or a sighting.
     private mutating func checkProgress(of name: String) {
         guard let device = machine.table.devices[name] else { return }
         let link = device.link

@@ -1,0 +1,126 @@
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdDelivery
+
+@Suite(.timeLimit(.minutes(3)))
+struct RetainedReadingsTests {
+    private struct Book: Sendable {
+        var seqs: [Int64] = []
+        var isDone = false
+    }
+
+    /// The packet that answers a request comes after the repair, whose pause is zero.
+    @Test(arguments: [false, true], [DeliverySettings.Version.v5, .v311])
+    func `a broker that has lost its retained messages receives the newest readings again, and no other broker`(
+        isKept: Bool,
+        version: DeliverySettings.Version
+    ) async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, number in
+            var client = client
+            client.version = version
+            client.accept()
+            guard number > 0 else {
+                for _ in 0..<3 { client.readings(1).forEach { client.answer($0) } }
+                return client.end()
+            }
+            while let packet = client.next() {
+                if let seq = packet.seq { book.withLock { $0.seqs.append(seq) } }
+                if isKept, packet.isSubscription(to: "bridge/state/#") { client.send(client.retainedState) }
+                client.answer(packet)
+                guard packet.kind == .publish else { continue }
+                if packet.payload == "online" { client.send(client.message("gattherd/lab/bridge/request/health", [])) }
+                if packet.topic.hasSuffix("/response/health") { book.withLock { $0.isDone = true } }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(2)
+        fixture.log.commit(1, device: "lamp")
+        let delivery = broker.delivery(fixture, version) { $0.repairPause = .zero }
+        try await delivery.running { try await eventually { book.withLock { $0.isDone } } }
+        #expect(book.withLock { $0.seqs } == (isKept ? [] : [2, 3]))
+    }
+
+    @Test func `a reading that is to be published again anyway does not overtake earlier ones`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, number in
+            client.accept()
+            guard number > 0 else {
+                client.readings(1).forEach { client.answer($0) }
+                _ = client.readings(2)
+                // DISCONNECT with "server shutting down".
+                client.send([0xE0, 1, 0x8B])
+                return client.end()
+            }
+            client.serve { packet in if let seq = packet.seq { book.withLock { $0.seqs.append(seq) } } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(3)
+        let delivery = broker.delivery(fixture) { settings in
+            settings.repairPause = .zero
+            settings.options.reconnectPause = .milliseconds(300)
+        }
+        await delivery.running { await fixture.log.waitForCursor(3) }
+        #expect(book.withLock { $0.seqs } == [2, 3])
+    }
+
+    @Test func `the state that an earlier session published does not hide the loss`() {
+        var check = RetainedStateCheck()
+        check.subscribed(in: 1)
+        // The session ends before the readings are published again.
+        check.found(in: 2)
+        check.subscribed(in: 2)
+        let losses = [check.takeLoss(), check.takeLoss()]
+        #expect(losses == [true, false])
+    }
+
+    @Test(arguments: [true, false])
+    func `a state that arrives before or after the answer to the subscription is found`(isEarly: Bool) {
+        var check = RetainedStateCheck()
+        if isEarly { check.found(in: 1) }
+        check.subscribed(in: 1)
+        if !isEarly { check.found(in: 1) }
+        let isLost = check.takeLoss()
+        #expect(!isLost)
+    }
+
+    @Test func `only topics without a reading in the session are missing, each with its newest reading`() {
+        var retained = RetainedReadings()
+        for (seq, device, session) in [(1, "strap", 1), (2, "lamp", 1), (3, "strap", 1), (4, "lamp", 2)] {
+            retained.record(Self.reading(Int64(seq), of: device), on: device, in: session)
+        }
+        #expect(retained.missing(in: 2).map(\.seq) == [3])
+        #expect(retained.missing(in: 3).map(\.seq) == [3, 4])
+        retained.remove("strap")
+        #expect(retained.missing(in: 3).map(\.seq) == [4])
+    }
+
+    private static func reading(_ seq: Int64, of device: String) -> JournalReading {
+        let stream = StreamDefinition(device: device, profile: "p", stream: "s", metrics: [])
+        return JournalReading(
+            seq: seq,
+            stream: stream,
+            time: Timestamp(microseconds: seq),
+            source: .notify,
+            samples: []
+        )
+    }
+}
+
+extension FakeBroker.Packet {
+    fileprivate func isSubscription(to filter: String) -> Bool {
+        kind == .subscribe && String(decoding: body, as: UTF8.self).contains(filter)
+    }
+}
+
+extension FakeBroker.Client {
+    /// The last will of an earlier session, which the broker has kept.
+    fileprivate var retainedState: [UInt8] {
+        let packet = message("gattherd/lab/bridge/state", Array("offline".utf8))
+        return [packet[0] | 1] + packet.dropFirst()
+    }
+}
