@@ -91,17 +91,17 @@ import Testing
     }
 
     @Test func `notifications sent before the daemon stops are stored and delivered`() async throws {
-        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", "rate: 200")))
+        let gateway = try await Gateway(TestPeripherals(.init("heart-rate", "strap", "rate: 100")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         for _ in 0..<3 {
             let daemon = try gateway.startDaemon()
-            try await gateway.waitForReadings(400)
+            try await gateway.waitForReadings(200)
             try await gateway.order("rate", "strap", "0")
             daemon.signal(SIGTERM)
             #expect(await daemon.wait() == .exited(0))
             let problems = try await gateway.audit(of: subscriber).problems(tail: 0)
             #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
-            try await gateway.order("rate", "strap", "200")
+            try await gateway.order("rate", "strap", "100")
         }
         try await gateway.stack.stop()
     }
