@@ -532,6 +532,7 @@ struct ClockTests {
     private func open(
         _ machine: Machine,
         keep: Duration?,
+        keepsMinutes: Bool = false,
         maxSize: Int64? = nil,
         after old: HistoryFile? = nil
     ) throws(StoreFault) -> HistoryFile {
@@ -539,7 +540,7 @@ struct ClockTests {
         return try HistoryFile(
             path: folder.database,
             consumers: [],
-            limits: HistoryLimits(samples: keep, minutes: keep, maxSize: maxSize),
+            limits: HistoryLimits(samples: keep, minutes: keepsMinutes ? nil : keep, maxSize: maxSize),
             carriedOver: old.map { HistoryFile.CarriedOver(lock: $0.lock) },
             clock: machine.clock,
             log: .silent
@@ -670,6 +671,38 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM sample") == 123 * 60)
         #expect(try count("SELECT 1 FROM history WHERE abs(ts - value) > 700000000") == 0)
         try expectOrder()
+    }
+
+    @Test(arguments: [true, false])
+    func `rows of a boot in 1970 leave no summary there if older rows were deleted`(keepsMinutes: Bool) throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        let keep = Duration.seconds(30 * Self.day)
+        var file = try open(machine, keep: keep, keepsMinutes: keepsMinutes)
+        try run(file, machine, minutes: 3)
+        machine.pass(40 * Self.day)
+        try run(file, machine, minutes: 3)
+        #expect(try count("SELECT 1 FROM sample") == 180)
+        machine.restart(error: -20_000 * Self.day)
+        file = try open(machine, keep: keep, keepsMinutes: keepsMinutes, after: file)
+        try run(file, machine, minutes: 30)
+        try appendRecords(3, to: file, machine)
+        #expect(try count("SELECT 1 FROM hour WHERE ts < 94694400000000") > 0)
+        machine.restart(error: 0)
+        machine.synchronise()
+        file = try open(machine, keep: keep, keepsMinutes: keepsMinutes, after: file)
+        try run(file, machine, minutes: 90)
+        for table in ["sample", "minute", "hour"] {
+            #expect(try count("SELECT 1 FROM \(table) WHERE ts < 94694400000000") == 0, "\(table)")
+        }
+        #expect(try readings(in: "history_hours") == 126 * 60 + 1)
+        #expect(try readings(in: "history_minutes") == (keepsMinutes ? 126 : 123) * 60 + 1)
+    }
+
+    /// The number of readings in a view of summaries.
+    private func readings(in view: String) throws(StoreFault) -> Int64 {
+        let connection = try SQLiteConnection(path: folder.database, flags: SQLITE_OPEN_READONLY)
+        return try connection.integer("SELECT sum(n) FROM \(view)")
     }
 
     @Test(arguments: [true, false])

@@ -47,7 +47,8 @@ final class SampleMover {
     /// - Parameters:
     ///   - shift: The samples, the distance, and the position to continue at.
     ///   - count: The number of samples to read.
-    ///   - rollups: The summaries, which do not recreate spans with deleted samples.
+    ///   - rollups: The summaries. Those of spans with deleted rows cannot be made again; the samples are removed and
+    ///     added.
     ///   - purgedSamples: The times in which samples may have been deleted.
     /// - Returns: True if there are no more samples.
     /// - Throws: ``StoreFault`` when the file cannot be written.
@@ -64,10 +65,12 @@ final class SampleMover {
             try move(sample, by: shift.shift)
             // All series that begin in the span were moved with it, but not those that begin with a record of the past.
             if sample.place.ts < shift.times.lowerBound { try moveStart(of: sample, by: shift.shift) }
-            let ts = sample.place.ts &+ shift.shift
-            let minute = ts.rounded(downTo: Resolution.minutes.length)
-            if purgedSamples.overlaps(.minutes, at: minute) {
-                rollups.addLate(sample.value, of: sample.quantity, at: ts)
+            let (old, new) = (sample.place.ts, sample.place.ts &+ shift.shift)
+            if !rollups.canRecount(old, purgedSamples: purgedSamples) {
+                rollups.remove(sample.value, of: sample.quantity, at: old)
+            }
+            if !rollups.canRecount(new, purgedSamples: purgedSamples) {
+                rollups.addLate(sample.value, of: sample.quantity, at: new)
             }
         }
         try rollups.writeLate()

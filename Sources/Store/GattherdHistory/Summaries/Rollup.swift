@@ -29,6 +29,8 @@ final class Rollup {
     private let upsert: Statement
     private let delete: Statement
     private let deleteFrom: Statement
+    private let reduce: Statement
+    private let deleteEmpty: Statement
 
     /// The first instant that has not been read.
     var end: Int64 { place.ts }
@@ -50,6 +52,14 @@ final class Rollup {
         select = try Statement(finer.select, on: connection)
         delete = try Statement("DELETE FROM \(resolution.table) WHERE ts = ?1", on: connection)
         deleteFrom = try Statement("DELETE FROM \(resolution.table) WHERE ts >= ?1", on: connection)
+        reduce = try Statement(
+            "UPDATE \(resolution.table) SET n = n - ?3, sum = sum - ?4 WHERE ts = ?1 AND quantity = ?2",
+            on: connection
+        )
+        deleteEmpty = try Statement(
+            "DELETE FROM \(resolution.table) WHERE ts = ?1 AND quantity = ?2 AND n <= 0",
+            on: connection
+        )
         upsert = try Statement(
             """
             INSERT INTO \(resolution.table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -98,6 +108,20 @@ final class Rollup {
         } else if ts <= place.ts {
             rewind()
         }
+    }
+
+    /// Removes numbers of finer rows that were added; only in a transaction.
+    ///
+    /// The minimum and the maximum stay, because those of the other rows are not known. A summary without other rows
+    /// is deleted.
+    func remove(_ numbers: NumberSummary, of quantity: Int64, at ts: Int64) throws(StoreFault) {
+        let start = ts.rounded(downTo: resolution.length)
+        guard start < mark else {
+            if start <= place.ts { rewind() }
+            return
+        }
+        try reduce.run(binding: start, quantity, numbers.n, numbers.sum)
+        try deleteEmpty.run(binding: start, quantity)
     }
 
     /// Summarises a span again after its finer rows have changed; only in a transaction.

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The summaries of minutes and hours, and the samples that arrive after their minute was summarised.
+/// The summaries of minutes and hours, and the samples that arrive after their minute was summarised or are moved.
 final class Rollups {
     private struct LateKey: Hashable {
         let minute: Int64
@@ -11,6 +11,8 @@ final class Rollups {
     private let minutes: Rollup
     private let hours: Rollup
     private var late: [LateKey: NumberSummary] = [:]
+    /// The samples to remove from summaries that cannot be made again.
+    private var removed: [LateKey: NumberSummary] = [:]
     /// The times in which minutes and hours may have been deleted; late samples do not recreate them.
     var purgedMinutes = PurgedTimes()
     var purgedHours = PurgedTimes()
@@ -56,31 +58,71 @@ final class Rollups {
 
     /// Adds a sample from before ``end``, which is being stored.
     func addLate(_ value: SampleValue, of quantity: Int64, at ts: Int64) {
-        guard let number = NumberSummary(value) else { return }
-        let key = LateKey(minute: ts.rounded(downTo: Resolution.minutes.length), quantity: quantity)
-        if late[key]?.add(number) == nil { late[key] = number }
+        Self.add(value, of: quantity, at: ts, to: &late)
     }
 
-    /// Adds the late samples to their summaries; only in a transaction.
+    /// Removes a stored sample, which is being moved, from the summaries of its time.
+    func remove(_ value: SampleValue, of quantity: Int64, at ts: Int64) {
+        Self.add(value, of: quantity, at: ts, to: &removed)
+    }
+
+    private static func add(
+        _ value: SampleValue,
+        of quantity: Int64,
+        at ts: Int64,
+        to sums: inout [LateKey: NumberSummary]
+    ) {
+        guard let number = NumberSummary(value) else { return }
+        let key = LateKey(minute: ts.rounded(downTo: Resolution.minutes.length), quantity: quantity)
+        if sums[key]?.add(number) == nil { sums[key] = number }
+    }
+
+    /// Writes the removed and the late samples to their summaries; only in a transaction.
     func writeLate() throws(StoreFault) {
-        guard !late.isEmpty else { return }
-        defer { late.removeAll() }
-        for (key, numbers) in late.sorted(by: { $0.key.minute < $1.key.minute }) {
-            let isGone = (purgedMinutes.contains(key.minute), purgedHours.contains(key.minute))
-            if !isGone.0 { try minutes.add(numbers, of: key.quantity, at: key.minute) }
-            if !isGone.1 { try hours.add(numbers, of: key.quantity, at: key.minute) }
+        guard !late.isEmpty || !removed.isEmpty else { return }
+        defer { clearLate() }
+        for (key, numbers) in removed.sorted(by: { $0.key.minute < $1.key.minute }) {
+            for table in tables(at: key.minute) { try table.remove(numbers, of: key.quantity, at: key.minute) }
         }
+        for (key, numbers) in late.sorted(by: { $0.key.minute < $1.key.minute }) {
+            for table in tables(at: key.minute) { try table.add(numbers, of: key.quantity, at: key.minute) }
+        }
+    }
+
+    /// The tables to which samples of the minute are added: those that have not deleted it.
+    private func tables(at minute: Int64) -> [Rollup] {
+        (purgedMinutes.contains(minute) ? [] : [minutes]) + (purgedHours.contains(minute) ? [] : [hours])
+    }
+
+    private func clearLate() {
+        late.removeAll()
+        removed.removeAll()
     }
 
     /// Summarises the minute that begins at `minute` again, and its hour after the last minute; only in a transaction.
     ///
     /// Spans whose finer rows are purged stay unchanged.
     func recount(minute: Int64, purgedSamples: PurgedTimes) throws(StoreFault) {
-        let isWhole = !purgedSamples.overlaps(.minutes, at: minute) && !purgedMinutes.contains(minute)
-        if isWhole { try minutes.recount(minute) }
+        if isWhole(minute: minute, purgedSamples) { try minutes.recount(minute) }
         let hour = minute.rounded(downTo: Resolution.hours.length)
         let isLast = minute &- hour >= Resolution.hours.length - Resolution.minutes.length
-        if isLast, !purgedMinutes.overlaps(.hours, at: hour), !purgedHours.contains(hour) { try hours.recount(hour) }
+        if isLast, isWhole(hour: hour) { try hours.recount(hour) }
+    }
+
+    /// True if ``recount(minute:purgedSamples:)`` makes all summaries of the instant again.
+    func canRecount(_ ts: Int64, purgedSamples: PurgedTimes) -> Bool {
+        isWhole(minute: ts.rounded(downTo: Resolution.minutes.length), purgedSamples)
+            && isWhole(hour: ts.rounded(downTo: Resolution.hours.length))
+    }
+
+    /// True if no sample of the minute was purged, nor its summary.
+    private func isWhole(minute: Int64, _ purgedSamples: PurgedTimes) -> Bool {
+        !purgedSamples.overlaps(.minutes, at: minute) && !purgedMinutes.contains(minute)
+    }
+
+    /// True if no minute of the hour was purged, nor its summary.
+    private func isWhole(hour: Int64) -> Bool {
+        !purgedMinutes.overlaps(.hours, at: hour) && !purgedHours.contains(hour)
     }
 
     /// Lowers the marks to the rows, if a clock that was ahead has moved them far beyond the latest sample.
@@ -93,7 +135,7 @@ final class Rollups {
         let end = last.addingReportingOverflow(Resolution.minutes.length).partialValue
         let hour = end.rounded(downTo: Resolution.hours.length)
         // The hour is summarised again from its minutes. Samples behind them could be those of deleted minutes.
-        guard newest < end, !purgedMinutes.overlaps(.hours, at: hour), !purgedHours.contains(hour) else { return }
+        guard newest < end, isWhole(hour: hour) else { return }
         let lowered = [(minutes, end), (hours, hour)].filter { $0.0.mark > $0.1 }
         try connection.transaction { () throws(StoreFault) in
             for (table, mark) in lowered { try table.saveLower(mark) }
@@ -103,7 +145,7 @@ final class Rollups {
 
     /// Discards the late samples and their sums after a rollback.
     func discardLate() {
-        late.removeAll()
+        clearLate()
         rewind()
     }
 
