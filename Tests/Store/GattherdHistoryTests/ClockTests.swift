@@ -241,6 +241,34 @@ struct ClockTests {
         try expectSummaries()
     }
 
+    @Test func `a corrected record behind many samples of its hour is found`() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        let start = machine.now
+        for part in 0..<66 {
+            var batch = ReadingBatch()
+            for number in 0..<1000 {
+                let time = start.advanced(by: .milliseconds(part * 1000 + number))
+                batch.add(Fixture.plain(), at: time, (0, .integer(time.microseconds)))
+            }
+            try file.append(batch)
+        }
+        machine.pass(1800 + Self.day)
+        try append(1, to: file, machine)
+        try finishUpkeep(file)
+        try file.close()
+        machine.restart(error: 5000)
+        file = try open(machine, after: file)
+        try appendRecords(1, to: file, machine)
+        machine.pass(60)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectSummaries()
+    }
+
     @Test(
         arguments: [-20_000 * day, -day, -90, -2, 2, 90, day, 20_000 * day]
     )

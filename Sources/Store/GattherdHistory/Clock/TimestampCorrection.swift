@@ -9,6 +9,8 @@ final class TimestampCorrection {
     private static let minutes: Int64 = 16
     /// The maximum number of hours without a corrected row that one step passes over.
     private static let hours = 256
+    /// The number of samples from which an hour is summarised again without a search for corrected rows.
+    private static let hourSamples: Int64 = 65_536
 
     /// The correction in progress; `nil` if there is none.
     private(set) var current: ClockShift?
@@ -65,7 +67,11 @@ final class TimestampCorrection {
             on: connection
         )
         selectMoved = try Statement(
-            "SELECT count(*), max(seq > ?3 AND seq <= ?4) FROM sample WHERE ts >= ?1 AND ts < ?2",
+            """
+            SELECT count(*), max(seq > ?3 AND seq <= ?4) FROM (
+                SELECT seq FROM sample WHERE ts >= ?1 AND ts < ?2 LIMIT \(Self.hourSamples)
+            )
+            """,
             on: connection
         )
         try reload()
@@ -194,6 +200,8 @@ final class TimestampCorrection {
             selectMoved.bind(hour, hour &+ Resolution.hours.length, shift.after, shift.through)
             defer { selectMoved.reset() }
             guard try selectMoved.step(), selectMoved.integer(1) == 0 else { break }
+            // The search has not seen the other samples of such an hour.
+            guard selectMoved.integer(0) < Self.hourSamples else { break }
             rows += selectMoved.integer(0)
             shift.place.ts += Resolution.hours.length
         }
