@@ -161,7 +161,10 @@ struct ClockTests {
         #expect(try file.recordCursors().map(\.correction) == [0])
     }
 
-    @Test func `records and their cursor are corrected again if the first synchronisation was wrong`() throws {
+    @Test(arguments: [false, true])
+    func `records and their cursor are corrected again if the first synchronisation was wrong`(
+        isRestarted: Bool
+    ) throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine)
@@ -180,6 +183,12 @@ struct ClockTests {
         #expect(try file.recordCursors().map(\.correction) == [401 * Self.day * 1_000_000])
         try finishUpkeep(file)
         #expect(try file.recordCursors().map(\.correction) == [401 * Self.day * 1_000_000])
+        let corrected = machine.truth
+        if isRestarted {
+            try file.close()
+            file = try open(machine, after: file)
+            try append(1, to: file, machine)
+        }
         machine.synchronise()
         try append(1, to: file, machine)
         #expect(try file.recordCursors().map(\.correction) == [Self.day * 1_000_000])
@@ -187,7 +196,33 @@ struct ClockTests {
         #expect(try wrong() == 0)
         try expectSummaries()
         #expect(try file.recordCursors().map(\.correction) == [Self.day * 1_000_000])
-        #expect(try file.recordCursors().first?.time == machine.now.advanced(by: .seconds(-62)))
+        #expect(try file.recordCursors().first?.time?.microseconds == corrected - 61_000_000)
+    }
+
+    @Test func `a cursor is corrected that was written after a step to a wrong time`() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        try run(file, machine, minutes: 3)
+        try file.close()
+        machine.restart(error: 200 * Self.day)
+        file = try open(machine, after: file)
+        try append(1, to: file, machine)
+        machine.step(toError: 400 * Self.day)
+        try append(1, to: file, machine)
+        let key = RecordCursor.Key(device: "meter", profile: "glucose", stream: "glucose")
+        var batch = ReadingBatch.plain([.integer(machine.truth)], at: machine.now)
+        batch.cursors[key] = RecordCursor(key: key, address: "A", number: 1, time: machine.now, state: "s")
+        try file.append(batch)
+        machine.synchronise(toError: 400 * Self.day)
+        try append(1, to: file, machine)
+        #expect(try file.recordCursors().map(\.correction) == [0])
+        machine.synchronise()
+        try append(1, to: file, machine)
+        #expect(try file.recordCursors().map(\.correction) == [-400 * Self.day * 1_000_000])
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        #expect(try file.recordCursors().map(\.correction) == [-400 * Self.day * 1_000_000])
     }
 
     @Test(arguments: [-20_000 * day, -day, 2, 100 * day])

@@ -140,8 +140,7 @@ final class ClockMonitor {
         case .stepped:
             try spans.begin(offset: reading.offset, start(reading))
         case .claimed:
-            try spans.resolve(offset: reading.offset)
-            try spans.begin(offset: reading.offset, first ?? start(reading))
+            try spans.resolveAndBegin(offset: reading.offset, first ?? start(reading))
         case .set:
             try spans.resolve(offset: reading.offset)
         }

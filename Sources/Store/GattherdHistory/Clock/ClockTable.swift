@@ -54,6 +54,7 @@ final class ClockTable {
     private let delete: Statement
     private let detachCursors: Statement
     private let correctCursors: Statement
+    private let keepCursors: Statement
 
     init(_ connection: SQLiteConnection, boot: String) throws(StoreFault) {
         self.connection = connection
@@ -73,6 +74,7 @@ final class ClockTable {
         delete = try Statement(ClockSQL.delete, on: connection)
         detachCursors = try Statement(ClockSQL.detachCursors, on: connection)
         correctCursors = try Statement(ClockSQL.correctCursors, on: connection)
+        keepCursors = try Statement(ClockSQL.keepCursors, on: connection)
     }
 
     /// True if the table is empty.
@@ -157,6 +159,16 @@ final class ClockTable {
     /// Sets the error of every span by a correct clock, and removes spans without an error.
     func resolve(offset: Int64) throws(StoreFault) {
         try resolve.run(binding: boot, offset)
+        try removeOthers(all: false)
+    }
+
+    /// Sets the error of every span by a clock that may be wrong itself, and starts a span with the same rows.
+    ///
+    /// Cursors of a span that the clock calls correct belong to the new span.
+    func resolveAndBegin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
+        try resolve.run(binding: boot, offset)
+        try begin(offset: offset, start)
+        try keepCursors.run()
         try removeOthers(all: false)
     }
 
@@ -285,6 +297,16 @@ private enum ClockSQL {
             WHERE own.id = ?1 ORDER BY later.id LIMIT 1
         )
         WHERE span = ?1
+        """
+
+    /// Moves the cursors of correct spans to the next span with the same rows.
+    static let keepCursors = """
+        UPDATE record_cursor SET span = (
+            SELECT later.id FROM clock AS own JOIN clock AS later
+                ON later.boot = own.boot AND later.id > own.id AND later.seq <= own.seq
+            WHERE own.id = record_cursor.span ORDER BY later.id LIMIT 1
+        )
+        WHERE span IN (SELECT id FROM clock WHERE abs(shift) < \(ClockWatch.tolerance))
         """
 }
 
