@@ -230,15 +230,12 @@ extension DeliveryRunner {
         case .offlinePublished: step(.offlinePublished(session: number))
         case .cautionEnded: endCaution(session)
         case .refusedMessage(let content, let reason): messages.refused(content, reason)
-        case .subscribed(let state, let filter, let reason):
-            messages.subscribed(state, to: filter, reason)
-            repair.subscribed(state, reason, in: session)
-        case .message(let message):
-            repair.receive(message, in: session)
-            receive(message)
+        case .subscribed(let state, let filter, let reason): messages.subscribed(state, to: filter, reason)
+        case .message(let message): receive(message)
         case .ready: messages.publishQueued()
         case .failed(let fault): step(.failed(session: number, fault))
         }
+        repair.handle(event, in: session)
     }
 
     private func connected(_ session: BrokerSession, _ limits: BrokerLimits) {
@@ -287,6 +284,7 @@ extension DeliveryRunner {
         if !session.isConnected { dialler.useNextAddress() }
         let unanswered = session.close()
         self.session = nil
+        repair.endSession()
         messages.endSession(unanswered: unanswered)
     }
 }

@@ -42,6 +42,8 @@ final class PacketSender {
     var readingsInFlight: Int { readings.count }
     /// The number of unanswered packets other than readings.
     var messagesInFlight: Int { others.count }
+    /// True while the broker has not answered a repeated reading.
+    var hasRepeatedReadings: Bool { others.hasRepeatedReadings }
     /// The responses that the broker has not acknowledged.
     var unansweredResponses: [MQTTResponse] { others.responses }
 
@@ -102,11 +104,12 @@ final class PacketSender {
         return identifier
     }
 
-    /// Appends a message with readings, or a bare value if `seqs` is empty.
+    /// Appends a message with readings, or if `seqs` is empty, a bare value or a repeated reading as `content`.
     func publish(
         _ payload: ArraySlice<UInt8>,
         to topic: String,
         readings seqs: [Int64],
+        _ content: PacketsInFlight.Content,
         _ rule: StreamPublishing,
         isAcknowledged: Bool,
         _ properties: consuming MessageProperties = MessageProperties()
@@ -125,7 +128,7 @@ final class PacketSender {
         if identifier == 0 {
             readings.addUnacknowledged(seqs)
         } else if seqs.isEmpty {
-            add(identifier, .other, on: topic)
+            add(identifier, content, on: topic)
         } else {
             readings.add(identifier, seqs, on: topic)
         }

@@ -43,6 +43,8 @@ struct PacketsInFlight {
     enum Content {
         case state(PublishQueue.State)
         case response(MQTTResponse)
+        /// A reading that is published again; the cursor does not wait for it.
+        case repeated(RepeatedReading)
         case subscription(PublishQueue.State, filter: String)
         /// An event, a bare value or an UNSUBSCRIBE.
         case other
@@ -95,6 +97,10 @@ struct PacketsInFlight {
 
     /// True if the broker has answered a later packet.
     func isOvertaken(_ packet: Packet) -> Bool { newestAnswered > packet.number }
+
+    var hasRepeatedReadings: Bool {
+        packets.values.contains { if case .repeated = $0.content { true } else { false } }
+    }
 
     /// The responses without an answer, in the order of sending.
     var responses: [MQTTResponse] {

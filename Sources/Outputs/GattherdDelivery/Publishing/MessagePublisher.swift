@@ -256,6 +256,7 @@ extension MessagePublisher {
         switch content {
         case .response(let response): refused(response, reason)
         case .state(let state): refused(state, reason)
+        case .repeated: break
         case .subscription, .other: context.logger.refusedMessage(reason)
         }
     }

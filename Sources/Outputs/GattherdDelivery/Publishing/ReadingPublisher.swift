@@ -67,13 +67,13 @@ final class ReadingPublisher {
     ///   - readings: The readings.
     ///   - isArray: True for a message that is an array.
     ///   - session: The session.
-    ///   - isAwaited: False if the outcome of the readings is known already.
+    ///   - again: The reading as part of a repair; `nil` for readings whose outcome is awaited.
     /// - Returns: The outcomes of readings that are not sent.
     private func publish(
         _ readings: ArraySlice<JournalReading>,
         isArray: Bool,
         to session: BrokerSession,
-        isAwaited: Bool = true
+        again: RepeatedReading? = nil
     ) -> [PublishOutcome] {
         guard let first = readings.first else { return [] }
         let topic = context.topics.reading(first.device, first.stream.stream)
@@ -86,9 +86,11 @@ final class ReadingPublisher {
             try session.sender.publish(
                 payload(readings, isArray: isArray),
                 to: topic,
-                readings: isAwaited ? readings.map(\.seq) : [],
+                readings: again == nil ? readings.map(\.seq) : [],
+                again.map { .repeated($0) } ?? .other,
                 rule,
-                isAcknowledged: rule.isAcknowledged
+                // Only QoS 1 shows when the broker has room for the next repeated reading.
+                isAcknowledged: rule.isAcknowledged || again != nil
             )
             if rule.isRetained, let last = readings.last { retained.record(last, on: topic, in: session.number) }
             if isArray { limit.accept(readings.count) }
@@ -106,19 +108,26 @@ final class ReadingPublisher {
     /// Removes the readings of a removed device.
     func remove(_ device: String) { retained.remove(device) }
 
-    /// Publishes the newest reading of each topic again that has none in this session.
-    ///
-    /// - Parameters:
-    ///   - session: The session.
-    ///   - isAwaited: True for a reading that is published again anyway, after earlier ones of its stream.
-    /// - Returns: The number of readings.
-    func publishMissing(to session: BrokerSession, unless isAwaited: (JournalReading) -> Bool) -> Int {
-        let missing = retained.missing(in: session.number).filter { isRepeatable($0) && !isAwaited($0) }
-        for reading in missing {
-            let isArray = rule(for: reading).batch != nil
-            _ = publish([reading], isArray: isArray, to: session, isAwaited: false)
-        }
-        return missing.count
+    /// The newest reading of each topic without one in this session.
+    func missing(in session: BrokerSession) -> [JournalReading] {
+        retained.missing(in: session.number).filter(isRepeatable)
+    }
+
+    /// True unless a newer reading of the topic was published meanwhile, or this one again.
+    func isMissing(_ reading: JournalReading, in session: BrokerSession) -> Bool {
+        let topic = context.topics.reading(reading.device, reading.stream.stream)
+        return retained.isMissing(reading, on: topic, in: session.number) && isRepeatable(reading)
+    }
+
+    /// Publishes a reading of a repair again; returns the verdict on a reading that is not sent.
+    func publish(again item: RepeatedReading, to session: BrokerSession) -> PublishOutcome.Verdict? {
+        let isArray = rule(for: item.reading).batch != nil
+        return publish([item.reading], isArray: isArray, to: session, again: item).first?.verdict
+    }
+
+    /// Records that the broker did not accept a repeated reading.
+    func refused(_ item: RepeatedReading) {
+        retained.refused(item.reading, on: context.topics.reading(item.reading.device, item.reading.stream.stream))
     }
 
     /// False for a reading that would be wrong later: an event would seem to happen again, and an expiry starts anew.
@@ -164,6 +173,7 @@ final class ReadingPublisher {
                     payload[...],
                     to: topic,
                     readings: [],
+                    .other,
                     rule,
                     isAcknowledged: admission.needsAnswers,
                     MessageProperties(isJSON: false, user: origin)

@@ -1,11 +1,8 @@
-import GattherdLog
-import GattherdMQTT
 import GattherdModel
-import GattherdSync
 
 /// The newest retained reading of each topic, and the session in which it was published.
 struct RetainedReadings {
-    private var newest: [String: (reading: JournalReading, session: Int)] = [:]
+    private var newest: [String: (reading: JournalReading, session: Int?)] = [:]
 
     /// Records a published reading; its samples are copied, because those of a whole commit share their storage.
     mutating func record(_ reading: JournalReading, on topic: String, in session: Int) {
@@ -25,6 +22,16 @@ struct RetainedReadings {
         newest = newest.filter { $0.value.reading.device != device }
     }
 
+    /// Records that the broker did not accept the reading.
+    mutating func refused(_ reading: JournalReading, on topic: String) {
+        if newest[topic]?.reading.seq == reading.seq { newest[topic]?.session = nil }
+    }
+
+    /// True if the reading is still the newest of its topic, and was not published in the session.
+    func isMissing(_ reading: JournalReading, on topic: String, in session: Int) -> Bool {
+        newest[topic].map { $0.reading.seq == reading.seq && $0.session != session } ?? false
+    }
+
     /// The newest readings of topics on which none was published in the session, in journal order.
     func missing(in session: Int) -> [JournalReading] {
         newest.values.filter { $0.session != session }.map(\.reading).sorted { $0.seq < $1.seq }
@@ -40,6 +47,9 @@ struct RetainedStateCheck: Hashable {
     private var missingSince: Int?
     private var foundIn: Int?
 
+    /// True until the readings are published again to a broker that has lost its retained messages.
+    var isLost: Bool { missingSince != nil }
+
     /// Records that the broker accepted the subscription; it sends the retained state at about the same time.
     mutating func subscribed(in session: Int) {
         if foundIn != session, missingSince == nil { missingSince = session }
@@ -52,59 +62,13 @@ struct RetainedStateCheck: Hashable {
         if missingSince == session { missingSince = nil }
     }
 
-    /// Returns true once if the broker has lost its retained messages.
-    mutating func takeLoss() -> Bool {
-        defer { missingSince = nil }
-        return missingSince != nil
-    }
+    /// Records that the readings are published again.
+    mutating func repaired() { missingSince = nil }
 }
 
-/// Publishes the newest readings again to a broker that has lost its retained messages.
-///
-/// A broker without persistence loses them at its restart. Later subscribers would see nothing of a slow stream until
-/// its next reading, perhaps for hours.
-///
-/// On the loop's thread only.
-final class RetainedRepair {
-    private let context: DeliveryContext
-    private let admission: TopicAdmission
-    private let readings: ReadingPublisher
-    private var check = RetainedStateCheck()
-    /// Returns true for a reading that is published again anyway.
-    var isAwaited: (JournalReading) -> Bool = { _ in false }
-
-    init(_ context: DeliveryContext, _ admission: TopicAdmission, _ readings: ReadingPublisher) {
-        (self.context, self.admission, self.readings) = (context, admission, readings)
-    }
-
-    /// Handles a message of the broker, which may be the retained state.
-    func receive(_ message: BrokerMessage, in session: BrokerSession) {
-        if message.isRetained, message.topic == context.topics.state { check.found(in: session.number) }
-    }
-
-    /// Handles the broker's answer to the subscription of a state.
-    func subscribed(_ state: PublishQueue.State, _ reason: MQTTReason, in session: BrokerSession) {
-        guard state == .subscribeToState, !reason.isFailure else { return }
-        check.subscribed(in: session.number)
-        publishLater(to: session)
-    }
-
-    /// Waits for the retained state, and during the search for a refused topic, when packets are sent one at a time.
-    private func publishLater(to session: BrokerSession) {
-        context.loop.schedule(after: context.settings.repairPause) { [weak self, weak session] in
-            guard let self, let session, !session.isClosed else { return }
-            guard !admission.isCautious else { return publishLater(to: session) }
-            if check.takeLoss(), session.sender.canRetain { publish(to: session) }
-        }
-    }
-
-    private func publish(to session: BrokerSession) {
-        let count = readings.publishMissing(to: session, unless: isAwaited)
-        guard count > 0 else { return }
-        context.counters.published.add(UInt64(count))
-        context.counters.republished.add(UInt64(count))
-        context.logger.republishedRetained(count)
-        session.flush()
-        session.watch()
-    }
+/// A reading that is published again to a broker that has lost its retained messages.
+struct RepeatedReading {
+    let reading: JournalReading
+    /// The number of times that the broker has refused it.
+    var refusals = 0
 }

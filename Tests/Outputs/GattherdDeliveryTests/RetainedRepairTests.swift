@@ -1,0 +1,101 @@
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdDelivery
+
+/// The repair of a broker that has lost its retained messages, while it holds back or refuses answers.
+@Suite(.timeLimit(.minutes(1)))
+struct RetainedRepairTests {
+    private struct Book: Sendable {
+        var seqs: [Int64] = []
+        var hasResponded = false
+        /// The number of repeated readings that were unanswered when the response arrived.
+        var unanswered = 0
+    }
+
+    /// Returns a broker that accepts `count` readings in the first session; the later ones run `script`.
+    private static func broker(
+        accepting count: Int,
+        _ script: @escaping @Sendable (FakeBroker.Client, _ number: Int) -> Void
+    ) throws -> FakeBroker {
+        try FakeBroker { client, number in
+            client.accept()
+            guard number == 0 else { return script(client, number) }
+            for _ in 0..<count { client.readings(1).forEach { client.answer($0) } }
+            client.end()
+        }
+    }
+
+    private static func fixture(devices count: Int) throws -> DeliveryFixture {
+        let fixture = DeliveryFixture(try Broker())
+        for number in 1...count { fixture.log.commit(1, device: "device\(number)") }
+        return fixture
+    }
+
+    /// Device 10 has a newer reading, number 21, while its last one waits.
+    @Test func `repeated readings leave room for responses, and a newer reading replaces a waiting one`() async throws {
+        let book = Locked(Book())
+        let broker = try Self.broker(accepting: 20) { client, _ in
+            var held: [FakeBroker.Packet] = []
+            while held.last?.seq != 21, let packet = client.next() {
+                guard let seq = packet.seq else {
+                    client.answer(packet)
+                    guard packet.topic.hasSuffix("/response/health") else { continue }
+                    book.withLock { ($0.hasResponded, $0.unanswered) = (true, held.count) }
+                    continue
+                }
+                if held.isEmpty { client.send(client.message("gattherd/lab/bridge/request/health", [])) }
+                held.append(packet)
+                book.withLock { $0.seqs.append(seq) }
+            }
+            held.forEach { client.answer($0) }
+            client.serve { packet in if let seq = packet.seq { book.withLock { $0.seqs.append(seq) } } }
+        }
+        let fixture = try Self.fixture(devices: 20)
+        let delivery = broker.delivery(fixture) { $0.repairPause = .zero }
+        try await delivery.running {
+            try await eventually { book.withLock { $0.hasResponded } }
+            fixture.log.commit(1, device: "device10")
+            try await eventually { book.withLock { $0.seqs.count } >= 20 }
+        }
+        #expect(book.withLock { $0.seqs.sorted() } == (1...21).filter { $0 != 10 })
+        #expect(book.withLock { $0.unanswered } <= 8)
+    }
+
+    @Test func `a repeated reading that the broker refuses as busy is published again`() async throws {
+        let book = Locked(Book())
+        let broker = try Self.broker(accepting: 2) { client, _ in
+            while let packet = client.next() {
+                let isFirst = packet.seq != nil && book.withLock { $0.seqs.isEmpty }
+                if let seq = packet.seq { book.withLock { $0.seqs.append(seq) } }
+                // "Quota exceeded".
+                client.answer(packet, reason: isFirst ? 0x97 : 0)
+            }
+        }
+        let delivery = broker.delivery(try Self.fixture(devices: 2)) { $0.repairPause = .zero }
+        try await delivery.running { try await eventually { book.withLock { $0.seqs.count } >= 3 } }
+        #expect(book.withLock { $0.seqs } == [1, 2, 1])
+    }
+
+    /// The third session finds the state that the second one has published.
+    @Test func `a repair that the end of the session interrupts begins anew`() async throws {
+        let book = Locked(Book())
+        let broker = try Self.broker(accepting: 3) { client, number in
+            guard number > 1 else {
+                client.readings(1).forEach { client.answer($0) }
+                return client.end()
+            }
+            while let packet = client.next() {
+                if let seq = packet.seq { book.withLock { $0.seqs.append(seq) } }
+                if packet.isSubscription(to: "bridge/state/#") { client.send(client.retainedState) }
+                client.answer(packet)
+            }
+        }
+        let delivery = broker.delivery(try Self.fixture(devices: 3)) { $0.repairPause = .zero }
+        try await delivery.running { try await eventually { book.withLock { $0.seqs.count } >= 3 } }
+        #expect(book.withLock { $0.seqs } == [1, 2, 3])
+    }
+}
