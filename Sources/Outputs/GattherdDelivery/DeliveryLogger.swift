@@ -105,11 +105,11 @@ extension DeliveryLogger {
         )
     }
 
-    /// Logs that readings were published again because the broker had lost its retained messages.
-    func republishedRetained(_ count: Int) {
+    /// Logs that readings are published again, because the broker has lost its retained messages or hides them.
+    func repeatsReadings(_ count: Int) {
         log(
             .notice,
-            "the broker has lost its retained messages; the newest readings are published again",
+            "the broker does not show the gateway's retained state; the newest readings are published again",
             [LogField("readings", count)]
         )
     }
@@ -189,19 +189,13 @@ extension DeliveryLogger {
 
     func refusedSubscription(_ filter: String, isNeeded: Bool) {
         guard mayLog(.refusedSubscription(filter)) else { return }
-        if isNeeded {
-            log(
-                .error,
-                "the broker refuses a subscription, so messages to the gateway are lost; it is tried again",
-                [.init("mqtt.topic", filter)]
-            )
-        } else {
-            log(
-                .warning,
-                "the broker refuses a subscription; retained messages of earlier runs are not cleared",
-                [.init("mqtt.topic", filter)]
-            )
-        }
+        let message: StaticString =
+            isNeeded
+            ? "the broker refuses a subscription, so messages to the gateway are lost; it is tried again"
+            : filter == topics.stateFilter
+                ? "the broker refuses a subscription, so a loss of its retained messages is not noticed"
+                : "the broker refuses a subscription; retained messages of earlier runs are not cleared"
+        log(isNeeded ? .error : .warning, message, [.init("mqtt.topic", filter)])
     }
 }
 

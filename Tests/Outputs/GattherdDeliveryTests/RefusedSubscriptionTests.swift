@@ -49,6 +49,17 @@ import Testing
         #expect(subscriptions.problem?.filter == topic)
     }
 
+    @Test func `the log names the loss that a refused subscription causes`() {
+        let lines = Locked<[String]>([])
+        let log = Log(threshold: .debug) { entry in lines.withLock { $0.append(entry.message) } }
+        let logger = DeliveryLogger(DeliverySettings(gateway: "lab", host: "localhost"), log) { _ in }
+        logger.refusedSubscription("gattherd/lab/+/+/set", isNeeded: true)
+        logger.refusedSubscription(Topics(base: "gattherd/lab").stateFilter, isNeeded: false)
+        logger.refusedSubscription("gattherd/lab/+/availability", isNeeded: false)
+        let losses = ["messages to the gateway are lost", "loss of its retained messages", "are not cleared"]
+        #expect(zip(lines.withLock { $0 }, losses).count { $0.contains($1) } == 3)
+    }
+
     @Test func `a broker without wildcards gets no subscriptions with them, and receives readings`() async throws {
         let filters = Locked<[String]>([])
         let broker = try FakeBroker { client, _ in

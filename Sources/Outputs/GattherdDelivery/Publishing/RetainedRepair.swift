@@ -7,8 +7,9 @@ import GattherdSync
 /// Publishes the newest readings again to a broker that has lost its retained messages.
 ///
 /// A broker without persistence loses them at its restart. Later subscribers would see nothing of a slow stream until
-/// its next reading, perhaps for hours. The readings are published a few at a time, because other messages need room,
-/// and at the pace of a backlog, because brokers bound the queue of a subscriber.
+/// its next reading, perhaps for hours. Only the readings since the start of the process are in memory. They are
+/// published a few at a time, because other messages need room, and at the pace of a backlog, because brokers bound the
+/// queue of a subscriber.
 ///
 /// On the loop's thread only.
 final class RetainedRepair {
@@ -72,7 +73,7 @@ final class RetainedRepair {
         let missing = readings.missing(in: session).filter { !isAwaited($0) }
         waiting = missing.reversed().map { RepeatedReading(reading: $0) }
         isRunning = true
-        if !missing.isEmpty { context.logger.republishedRetained(missing.count) }
+        if !missing.isEmpty { context.logger.repeatsReadings(missing.count) }
         proceed(in: session)
     }
 }
