@@ -82,7 +82,7 @@ extension DeliveryStatus {
     /// The refused subscription, as a message.
     private var deafness: String? {
         refusedSubscription.map {
-            "refuses the subscription '\($0.filter)' (\($0.reason)), so requests are lost; allow our user to subscribe"
+            "refuses the subscription '\($0.filter)' (\($0.reason)), so requests are lost; \($0.remedy)"
         }
     }
 }

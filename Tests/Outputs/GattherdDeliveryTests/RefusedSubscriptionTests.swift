@@ -80,6 +80,25 @@ import Testing
         #expect(delivery.counters.connects.value == 1)
     }
 
+    @Test func `a subscription beyond the broker's packet limit is refused, and others follow`() async throws {
+        let filters = Locked<[String]>([])
+        let broker = try FakeBroker { client, _ in
+            client.accept(properties: [0x27, 0, 0, 0, 60])
+            client.serve { packet in
+                guard packet.kind == .subscribe else { return }
+                filters.withLock { $0.append(String(decoding: packet.body.dropFirst(5).dropLast(), as: UTF8.self)) }
+            }
+        }
+        let prefix = String(repeating: "p", count: 60)
+        let delivery = broker.delivery(DeliveryFixture(try Broker())) { $0.homeAssistant.prefix = prefix }
+        try await delivery.running {
+            try await eventually { delivery.status.problem?.contains("\(prefix)/status' (packet too large)") == true }
+            try await eventually { filters.withLock { $0.contains("gattherd/lab/bridge/request/+") } }
+            #expect(delivery.status.problem?.hasSuffix("raise the broker's limit of packets") == true)
+        }
+        #expect(delivery.counters.connects.value == 1)
+    }
+
     @Test func `requests are received once the broker accepts the subscription`() async throws {
         let attempts = Locked(0)
         let isRepaired = Locked(false)

@@ -226,11 +226,26 @@ extension MessagePublisher {
             } else if let topic = packet.topic, !admission.admits(topic) {
                 hold(state, on: topic)
             } else {
-                identifier = try session.sender.send(packet, of: state)
+                identifier = try send(packet, of: state, to: session)
             }
         }
         if state == .online { session.open() }
         if state == .offline { session.awaitOffline(identifier) }
+    }
+
+    /// Sends a packet of a state; a subscription beyond the broker's packet limit counts as refused.
+    private func send(
+        _ packet: Announcements.Packet,
+        of state: PublishQueue.State,
+        to session: BrokerSession
+    ) throws(MQTTRefusal) -> UInt16? {
+        do throws(MQTTRefusal) {
+            return try session.sender.send(packet, of: state)
+        } catch {
+            guard case .subscription(let filter, _) = packet, case .tooLarge = error else { throw error }
+            subscribed(state, to: filter, .packetTooLarge)
+            return nil
+        }
     }
 
     /// Drops a message that could not be written.

@@ -10,6 +10,11 @@ struct RefusedSubscriptions: Hashable, Sendable {
     struct Problem: Hashable, Sendable {
         let filter: String
         let reason: String
+
+        var remedy: String {
+            reason == MQTTReason.packetTooLarge.words
+                ? "raise the broker's limit of packets" : "allow our user to subscribe"
+        }
     }
 
     private struct Refusal: Hashable, Sendable {
