@@ -60,11 +60,10 @@ final class RetainedRepair {
         timer.set(nil)
     }
 
-    /// Waits for the retained state, and during the search for a refused topic, when packets are sent one at a time.
+    /// Waits for the retained state.
     private func startLater(_ session: BrokerSession) {
         context.loop.schedule(after: context.settings.repairPause) { [weak self, weak session] in
             guard let self, let session, !session.isClosed else { return }
-            guard !admission.isCautious else { return startLater(session) }
             if check.isLost, session.sender.canRetain, !isRunning { start(session) }
         }
     }
@@ -95,9 +94,9 @@ extension RetainedRepair {
     /// True if a reading may be published now; otherwise the session's next event or the timer continues.
     private func hasRoom(_ session: BrokerSession) -> Bool {
         let sender = session.sender
-        guard !waiting.isEmpty, sender.isConnected, sender.isClear, sender.messagesInFlight < Self.window,
-            !admission.isCautious
-        else { return false }
+        guard !waiting.isEmpty, sender.isConnected, sender.isClear else { return false }
+        // During the search for a refused topic, one at a time.
+        guard admission.isCautious ? session.isIdle : sender.messagesInFlight < Self.window else { return false }
         let now = context.now
         let refill = pace.allowance(at: now) > 0 ? now : now + pace.pause(at: now)
         let start = max(pausedUntil, refill)
