@@ -16,7 +16,8 @@ import Testing
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(atPath: folder.file("p"), withIntermediateDirectories: true)
         if files["gattherd.d"] == nil {
-            try FileManager.default.createDirectory(atPath: folder.file("gattherd.d"), withIntermediateDirectories: true)
+            let path = folder.file("gattherd.d")
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         }
         for (name, text) in files { try folder.write(text, to: name) }
         let file = try folder.write(text, to: "g.yaml")
@@ -52,6 +53,8 @@ import Testing
             ("profiles: [beacon], bind_key_file: short", "has no bind key; write the bind key, 32 or 24"),
             ("profiles: [beacon], bind_key_file: open", "every user of this host can read"),
             ("profiles: [beacon], bind_key_file: key", nil),
+            ("profiles: [beacon], publish: {streams: {x: {deadband: {rssi: 5}}}}", nil),
+            ("profiles: [beacon], publish: {deadband: {rsi: 5}}", "has a metric 'rsi'; did you mean 'rssi'?"),
         ] as [(String, String?)]
     )
     func `keys of sensors and of connected devices exclude each other`(keys: String, error: String?) async throws {
@@ -82,9 +85,12 @@ import Testing
             alerts:
               - {name: a, metric: x, above: 1}
               - {name: b, metric: xx, above: 1}
+              - {name: c, metric: rssi, below: -90}
             """
         let outcome = try await check(text, with: ["p/beacon.yaml": Self.beacon])
-        let words = "g.yaml:4:23: warning: 'xx' is not a metric of a profile; did you mean 'x'?"
+        let words =
+            "g.yaml:4:23: warning: no profile has the metric 'xx'; only a device that describes its values itself "
+            + "could raise the alert; did you mean 'x'?"
         #expect(outcome.code == 0)
         #expect(outcome.complaints.split(separator: "\n").first.map(String.init) == words)
         #expect(outcome.complaints.split(separator: "\n").count == 3)

@@ -28,6 +28,8 @@ package enum ConfigProblem: Hashable, Sendable {
     case unknownProfile(String, nearest: String?, known: [String])
     /// A stream, a metric or a control (`what`) that no profile of the device has.
     case unknownName(String, what: String, nearest: String?, known: [String])
+    /// A metric of an alert that no profile has.
+    case unknownMetric(String, nearest: String?)
     /// A file that the configuration names and that is missing or unusable.
     case file(String)
     /// A file with a secret that others can read.
@@ -53,7 +55,7 @@ extension ConfigProblem {
         case .conflict: "conflict"
         case .profile: "profile"
         case .unknownProfile: "unknown_profile"
-        case .unknownName: "unknown_name"
+        case .unknownName, .unknownMetric: "unknown_name"
         case .file: "unusable_file"
         case .exposedSecret: "exposed_secret"
         }
@@ -93,6 +95,10 @@ extension ConfigProblem: CustomStringConvertible {
             "no profile is named '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
         case .unknownName(let name, let what, let nearest, let known):
             "no profile of the device has a \(what) '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
+        case .unknownMetric(let name, let nearest):
+            "no profile has the metric '\(Self.shown(name))'; only a device that describes its values itself could "
+                + "raise the alert; "
+                + (nearest.map { "did you mean '\($0)'?" } ?? "gattherd profile show PROFILE lists the metrics")
         case .file(let reason): reason
         case .exposedSecret(let advice): advice
         }

@@ -73,16 +73,22 @@ extension Configuration {
 }
 
 extension Configuration {
-    /// Returns warnings about alerts that are never raised, because no profile has their metric.
+    /// Returns warnings about alerts whose metric no profile has.
     private func alertFindings(with registry: ProfileRegistry) -> [ConfigError] {
-        let known = Set(registry.profiles.flatMap(\.streams).flatMap(\.metrics).map(\.name))
+        let known = Set(registry.profiles.flatMap(\.recordedStreams).flatMap(\.metrics))
         return alertMetrics.compactMap { metric in
             guard let place = metric.place, !known.isEmpty, !known.contains(metric.value) else { return nil }
             let nearest = Spelling.nearest(to: metric.value, among: known.sorted())
-            let advice = nearest.map { "did you mean '\($0)'?" } ?? "gattherd profile show PROFILE lists the metrics"
-            let problem = ConfigProblem.invalid(metric.value, expected: "a metric of a profile", advice: advice)
-            return ConfigError(problem, at: place, severity: .warning)
+            return ConfigError(.unknownMetric(metric.value, nearest: nearest), at: place, severity: .warning)
         }
+    }
+}
+
+extension Profile {
+    /// The streams with the names of their metrics; those of advertisements have the signal strength too.
+    fileprivate var recordedStreams: [(name: String, metrics: Set<String>)] {
+        let own = isForAdvertisements ? [MetricDescriptor.signalStrength.name] : []
+        return streams.map { ($0.name, Set($0.metrics.map(\.name) + own)) }
     }
 }
 
@@ -110,7 +116,7 @@ extension SilenceSettings {
 
 extension DevicePublishSettings {
     fileprivate func mismatches(with profiles: [any Profile]) -> [ConfigError] {
-        let all = profiles.flatMap(\.streams)
+        let all = profiles.flatMap(\.recordedStreams)
         let names = Set(all.map(\.name))
         let unknown = streams.keys.filter { !names.contains(Self.stream($0.value, of: names)) }.map {
             ConfigError(unknown: "stream", $0, names)
@@ -122,7 +128,7 @@ extension DevicePublishSettings {
             }
         return unknown
             + sections.flatMap { settings, streams in
-                let metrics = Set(streams.flatMap(\.metrics).map(\.name))
+                let metrics = Set(streams.flatMap(\.metrics))
                 return settings.deadbands.keys.filter { !metrics.contains($0.value) && !metrics.isEmpty }
                     .map { ConfigError(unknown: "metric", $0, metrics) }
             }
