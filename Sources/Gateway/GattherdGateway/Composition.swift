@@ -118,6 +118,8 @@ package struct Composition: Sendable {
                     if let outcome { waiter.yield(outcome) }
                     waiter.finish()
                 }
+            } else if batch.isLateReload {
+                await reloads.finish(file)
             }
             await enrolment.update(batch.shuffledPeripherals, isCheckDue: batch.isCheckDue)
         }

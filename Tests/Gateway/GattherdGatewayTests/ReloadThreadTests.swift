@@ -5,26 +5,71 @@ import Testing
 @testable import GattherdGateway
 
 @Suite(.timeLimit(.minutes(1))) struct ReloadThreadTests {
+    /// A reload that exceeds its limit until the gate opens.
+    private static func hang(_ thread: ReloadThread<Int>, _ gate: DispatchSemaphore) async -> LatestValue<Bool> {
+        let hasEnded = LatestValue(false)
+        await #expect(throws: GatewayError.self) {
+            try await thread.result(ended: { hasEnded.set(true) }) {
+                gate.wait()
+                return 1
+            }
+        }
+        return hasEnded
+    }
+
     @Test func `files that are read in time are the result`() async throws {
-        let thread = ReloadThread(limit: .seconds(50))
+        let thread = ReloadThread<Int>(limit: .seconds(50))
         for number in 1...3 {
-            #expect(try await thread.result(again: { Issue.record("another reload") }, of: { number }) == number)
+            let result = try await thread.result(ended: { Issue.record("a late end") }, of: { number })
+            #expect(result == number)
+            #expect(thread.takeLateEnd() == nil)
         }
     }
 
-    @Test func `a reload that hangs fails, starts no other one, and is repeated when it ends`() async throws {
-        let thread = ReloadThread(limit: .milliseconds(1))
-        let gate = DispatchSemaphore(value: 0)
-        let again = LatestValue(false)
-        await #expect(throws: GatewayError.self) {
-            try await thread.result(again: { again.set(true) }, of: { gate.wait() })
-        }
-        await #expect(throws: GatewayError.self) {
-            try await thread.result(again: {}, of: { Issue.record("a second thread reads") })
-        }
-        #expect(!again.state)
+    @Test func `the late result of a reload that exceeds the limit is taken once, without another reading`() async {
+        let (thread, gate) = (ReloadThread<Int>(limit: .milliseconds(1)), DispatchSemaphore(value: 0))
+        let hasEnded = await Self.hang(thread, gate)
+        #expect(!hasEnded.state)
+        #expect(thread.takeLateEnd() == nil)
         gate.signal()
-        for await isDue in again.watch() where isDue { break }
-        while (try? await thread.result(again: {}, of: { true })) == nil { await Task.yield() }
+        for await isDue in hasEnded.watch() where isDue { break }
+        #expect(thread.takeLateEnd() == .read(1))
+        #expect(thread.takeLateEnd() == nil)
+    }
+
+    @Test func `a request during a reload that hangs fails, starts no thread, and makes its result outdated`() async {
+        let (thread, gate) = (ReloadThread<Int>(limit: .milliseconds(1)), DispatchSemaphore(value: 0))
+        let hasEnded = await Self.hang(thread, gate)
+        await #expect(throws: GatewayError.self) {
+            try await thread.result(ended: {}) {
+                Issue.record("a second thread reads")
+                return 2
+            }
+        }
+        gate.signal()
+        for await isDue in hasEnded.watch() where isDue { break }
+        #expect(thread.takeLateEnd() == .outdated)
+    }
+
+    @Test func `a reload after the end of a late one discards its result`() async throws {
+        let (thread, gate) = (ReloadThread<Int>(limit: .milliseconds(1)), DispatchSemaphore(value: 0))
+        let hasEnded = await Self.hang(thread, gate)
+        gate.signal()
+        for await isDue in hasEnded.watch() where isDue { break }
+        // The second reload may be late too.
+        let second = LatestValue(false)
+        let result = try? await thread.result(ended: { second.set(true) }, of: { 2 })
+        if result == nil { for await isDue in second.watch() where isDue { break } }
+        #expect(thread.takeLateEnd() == (result == nil ? .read(2) : nil))
+    }
+}
+
+extension ReloadThread<Int>.LateEnd: Equatable {
+    static func == (one: Self, other: Self) -> Bool {
+        switch (one, other) {
+        case (.read(let one), .read(let other)): one == other
+        case (.outdated, .outdated): true
+        default: false
+        }
     }
 }

@@ -53,6 +53,8 @@ struct ReloadState: Hashable, Sendable {
 package final class PendingChanges: Sendable {
     struct Batch: Sendable {
         var isReload = false
+        /// True if a reload that exceeded its limit has read its files.
+        var isLateReload = false
         /// The requests that wait for the outcome of the reload.
         var reloadWaiters: [AsyncStream<ReloadOutcome>.Continuation] = []
         /// True if the enrolled devices are due for a check.
@@ -76,6 +78,9 @@ package final class PendingChanges: Sendable {
     }
 
     package func reload() { add { $0.isReload = true } }
+
+    /// Requests the end of a reload that exceeded its limit and has read its files.
+    func finishReload() { add { $0.isLateReload = true } }
 
     /// Reloads and returns the outcome; `nil` if the daemon ends before.
     func reloaded() async -> ReloadOutcome? {

@@ -19,14 +19,14 @@ struct ReloadService: Sendable {
     private let changes: PendingChanges
     private let log: Log
     /// Reads the files; on a small board, with many profiles, it needs some seconds.
-    private let thread = ReloadThread(limit: .seconds(60))
+    private let thread = ReloadThread<Result<ReloadedConfiguration, GatewayError>>(limit: .seconds(60))
 
     /// - Parameters:
     ///   - running: The configuration that is replaced.
     ///   - updater: Applies devices and profiles.
     ///   - enrolment: Saves the devices of rules and searches by the new rules.
     ///   - recorder: Records the outcome as an event.
-    ///   - changes: Receives the request for another reload after one whose files were read too late.
+    ///   - changes: Receives the end of a reload whose files were read too late.
     ///   - token: The console's token, which is read again.
     ///   - state: The outcome so far, for the status.
     ///   - log: The log for people.
@@ -50,11 +50,11 @@ struct ReloadService: Sendable {
     /// - Returns: The outcome; `nil` if the daemon ends before the files are read.
     func reload(_ file: ConfigurationFile) async -> ReloadOutcome? {
         SystemdNotifier.reloading()
-        let enrolled = running.configuration.devices.compactMap { EnrolledDevice($0) }
+        let enrolled = enrolledDevices
         let inUse = running.registry.profiles.map(\.origin)
         let outcome: ReloadOutcome
         do throws(GatewayError) {
-            let read = try await thread.result(again: { [changes] in changes.reload() }) { [log] in
+            let read = try await thread.result(ended: { [changes] in changes.finishReload() }) { [log] in
                 Result { () throws(GatewayError) in
                     try ReloadedConfiguration(file, enrolled: enrolled, profilesInUse: inUse, log)
                 }
@@ -62,12 +62,40 @@ struct ReloadService: Sendable {
             guard let read else { return nil }
             outcome = .done(waiting: await apply(try read.get()))
         } catch {
-            outcome = .failed(error.message)
-            recordFailure(error.summary)
+            outcome = fail(error)
         }
+        finish(outcome)
+        return outcome
+    }
+
+    /// Applies the files of a reload that exceeded its limit, or reads them again if another was requested meanwhile.
+    func finish(_ file: ConfigurationFile) async {
+        switch thread.takeLateEnd() {
+        case .read(let read)?:
+            SystemdNotifier.reloading()
+            let outcome: ReloadOutcome
+            do throws(GatewayError) {
+                // Rules may have made devices since the files were read.
+                outcome = .done(waiting: await apply(try read.get().recalling(enrolledDevices)))
+            } catch {
+                outcome = fail(error)
+            }
+            finish(outcome)
+        case .outdated?: _ = await reload(file)
+        case nil: break
+        }
+    }
+
+    private var enrolledDevices: [EnrolledDevice] { running.configuration.devices.compactMap { EnrolledDevice($0) } }
+
+    private func finish(_ outcome: ReloadOutcome) {
         state.withLock { $0.record(outcome) }
         SystemdNotifier.ready(state.withLock(\.status) == nil ? running.systemdStatus : outcome.summary)
-        return outcome
+    }
+
+    private func fail(_ error: GatewayError) -> ReloadOutcome {
+        recordFailure(error.summary)
+        return .failed(error.message)
     }
 
     private func recordFailure(_ message: String) {
@@ -99,9 +127,11 @@ struct ReloadService: Sendable {
 
 /// The content of all files at a reload.
 private struct ReloadedConfiguration: Sendable {
-    let configuration: Configuration
+    /// The configuration without the devices that rules have made.
+    private let parsed: Configuration
+    private(set) var configuration: Configuration
     let registry: ProfileRegistry
-    let devices: [SupervisedDevice]
+    private(set) var devices: [SupervisedDevice]
 
     /// Reads the files.
     ///
@@ -118,10 +148,11 @@ private struct ReloadedConfiguration: Sendable {
         _ log: Log
     ) throws(GatewayError) {
         do throws(ConfigErrors) {
-            configuration = try file.parsed().recalling(enrolled)
+            parsed = try file.parsed()
         } catch {
             throw GatewayError(error)
         }
+        configuration = parsed.recalling(enrolled)
         configuration.logWarnings(of: file, log)
         registry = try configuration.loadProfiles(log)
         if let refusal = registry.refusals.first(where: { profilesInUse.contains(where: $0.concerns) }) {
@@ -131,6 +162,14 @@ private struct ReloadedConfiguration: Sendable {
         guard unusable.isEmpty else { throw GatewayError(ConfigErrors(unusable)) }
         let registry = registry
         devices = configuration.devices.map { SupervisedDevice($0, registry) }
+    }
+
+    /// Returns the same files with these devices of rules.
+    func recalling(_ enrolled: [EnrolledDevice]) -> Self {
+        var result = self
+        result.configuration = parsed.recalling(enrolled)
+        result.devices = result.configuration.devices.map { SupervisedDevice($0, registry) }
+        return result
     }
 }
 

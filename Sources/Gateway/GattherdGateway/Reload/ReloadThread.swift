@@ -3,13 +3,21 @@ import GattherdSync
 /// The thread that reads the files for a reload.
 ///
 /// A file system or a native profile may hang it. The reload then fails, and another one starts only after the end of
-/// the thread.
-final class ReloadThread: Sendable {
+/// the thread. A late result is kept until it is taken or another reload starts.
+final class ReloadThread<Value: Sendable>: Sendable {
+    /// The end of a thread for which nobody waited.
+    enum LateEnd: Sendable {
+        case read(Value)
+        /// Another reload was requested meanwhile: the files must be read again.
+        case outdated
+    }
+
     private enum State: Sendable {
         case idle
         case reading
         /// The thread still reads, and nobody waits for the result.
-        case late
+        case late(isOutdated: Bool)
+        case ended(LateEnd)
     }
 
     private let limit: Duration
@@ -23,12 +31,12 @@ final class ReloadThread: Sendable {
     /// Runs `body`, which may block, on the thread.
     ///
     /// - Parameters:
-    ///   - again: Requests another reload, after the end of a `body` that exceeded the limit.
+    ///   - ended: Reports the end of a `body` that exceeded the limit; its result is for ``takeLateEnd()``.
     ///   - body: Reads the files.
     /// - Returns: The result of `body`; `nil` if the caller was cancelled before.
     /// - Throws: ``GatewayError`` if the files, or those of an earlier reload, are not read in time.
-    func result<Value: Sendable>(
-        again: @escaping @Sendable () -> Void,
+    func result(
+        ended: @escaping @Sendable () -> Void,
         of body: @escaping @Sendable () -> Value
     ) async throws(GatewayError) -> Value? {
         try start()
@@ -37,12 +45,12 @@ final class ReloadThread: Sendable {
         let hasStarted = NamedThread.start(name: "reload") { [self] in
             let value = body()
             result.withLock { $0 = value }
-            let isLate = finish()
+            let isLate = finish(value)
             end.finish()
-            if isLate { again() }
+            if isLate { ended() }
         }
         guard hasStarted else {
-            _ = finish()
+            state.withLock { $0 = .idle }
             throw GatewayError(.configuration, "the system refuses another thread; reload again later")
         }
         await wait(atMost: limit) { for await _ in ends {} }
@@ -51,37 +59,57 @@ final class ReloadThread: Sendable {
         throw GatewayError(
             .configuration,
             "the files were not read within \(limit): a file system or a native profile hangs; "
-                + "they are read again as soon as it answers"
+                + "they take effect as soon as it answers"
         )
     }
 
-    /// Occupies the thread.
+    /// Removes and returns the end of a thread that exceeded the limit; `nil` if there is none, or a newer reload.
+    func takeLateEnd() -> LateEnd? {
+        state.withLock { state in
+            guard case .ended(let end) = state else { return nil }
+            state = .idle
+            return end
+        }
+    }
+
+    /// Occupies the thread, and discards a late result; a late thread is marked as outdated.
     private func start() throws(GatewayError) {
         let isFree = state.withLock { state in
-            guard state == .idle else { return false }
-            state = .reading
-            return true
+            switch state {
+            case .idle, .ended:
+                state = .reading
+                return true
+            case .reading: return false
+            case .late:
+                state = .late(isOutdated: true)
+                return false
+            }
         }
         guard !isFree else { return }
         throw GatewayError(
             .configuration,
-            "an earlier reload still waits for a file system or a native profile that hangs"
+            "an earlier reload still waits for a file system or a native profile that hangs; "
+                + "the files are read again as soon as it answers"
         )
     }
 
-    /// Frees the thread; returns true if nobody waits for the result.
-    private func finish() -> Bool {
+    /// Frees the thread; returns true if nobody waits for the result, which is then kept.
+    private func finish(_ value: Value) -> Bool {
         state.withLock { state in
-            defer { state = .idle }
-            return state == .late
+            guard case .late(let isOutdated) = state else {
+                state = .idle
+                return false
+            }
+            state = .ended(isOutdated ? .outdated : .read(value))
+            return true
         }
     }
 
     /// Stops waiting; returns true if the thread still reads.
     private func leave() -> Bool {
         state.withLock { state in
-            guard state == .reading else { return false }
-            state = .late
+            guard case .reading = state else { return false }
+            state = .late(isOutdated: false)
             return true
         }
     }
