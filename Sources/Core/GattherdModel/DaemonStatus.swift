@@ -127,14 +127,17 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var restartNeeded: [String]
         /// The error of the last reload; the previous configuration stays in use.
         public var error: String?
+        /// True if the last reload could not read the files in time, so that no mistake in them is known.
+        public var unread: Bool?
 
-        public init(restartNeeded: [String], error: String? = nil) {
+        public init(restartNeeded: [String], error: String? = nil, unread: Bool? = nil) {
             self.restartNeeded = restartNeeded
             self.error = error
+            self.unread = unread
         }
 
         enum CodingKeys: String, CodingKey {
-            case error
+            case error, unread
             case restartNeeded = "restart_needed"
         }
     }

@@ -5,6 +5,8 @@ package struct GatewayError: Error {
     package enum Kind: Sendable {
         /// The configuration, or a file that it names, cannot be used.
         case configuration
+        /// The files of the configuration are not read in time.
+        case unread
         /// History or the control socket cannot be created.
         case cannotCreate
         /// History could not be closed.

@@ -56,7 +56,8 @@ struct CommandFailure: Error {
         case software = 70
         case cannotCreate = 73
         case inputOutput = 74
-        case restart = 75
+        /// A temporary failure, or a restart that was requested.
+        case temporary = 75
         case configuration = 78
     }
 
@@ -71,6 +72,7 @@ struct CommandFailure: Error {
 
     init(_ error: GatewayError) {
         switch error.kind {
+        case .unread: self.init(.temporary, error.message)
         case .configuration: self.init(.configuration, error.message)
         case .cannotCreate: self.init(.cannotCreate, error.message)
         case .inputOutput: self.init(.inputOutput, error.message)

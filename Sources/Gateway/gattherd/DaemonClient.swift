@@ -44,6 +44,8 @@ struct DaemonClient {
         case .refused(let reason):
             let lines = reason.split(separator: "\n").map { Terminal.harmless(String($0)) }
             throw CommandFailure(.configuration, "gattherd: not reloaded\n" + lines.joined(separator: "\n"))
+        case .unread(let reason):
+            throw CommandFailure(.temporary, "gattherd: not reloaded yet: \(Terminal.harmless(reason))")
         default:
             throw CommandFailure(.software, "gattherd: the daemon's answer is unexpected; is it another version?")
         }

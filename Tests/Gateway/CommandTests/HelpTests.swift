@@ -39,7 +39,7 @@ import Testing
             history: .init(at: "g.db", seq: 1)
         )
         status.history.error = "full"
-        status.configuration = .init(restartNeeded: ["mqtt"], error: "wrong")
+        status.configuration = .init(restartNeeded: ["mqtt"], error: "wrong", unread: true)
         var output = DaemonStatus.Output("mqtt", state: .waiting, target: "mqtt://b:1883")
         (output.error, output.nextTry) = ("away", "t")
         status.outputs = [output]

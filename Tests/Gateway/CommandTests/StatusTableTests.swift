@@ -79,6 +79,13 @@ import Testing
         )
     }
 
+    @Test func `files that hang are no reason for a check, which would hang too`() {
+        var status = Self.status()
+        status.configuration = .init(restartNeeded: [], error: "a file system hangs", unread: true)
+        let lines = Self.lines(StatusSample(status, at: Self.now))
+        #expect(lines[1] == "config     the configuration was not reloaded: a file system hangs")
+    }
+
     @Test(
         arguments: LinkReason.allCases.map(\.rawValue) + [
             "restartDiscovery", "newSession", "powerCycle", "notKnownYet",

@@ -1,4 +1,5 @@
 import Dispatch
+import GattherdModel
 import GattherdSync
 import Testing
 
@@ -8,12 +9,13 @@ import Testing
     /// A reload that exceeds its limit until the gate opens.
     private static func hang(_ thread: ReloadThread<Int>, _ gate: DispatchSemaphore) async -> LatestValue<Bool> {
         let hasEnded = LatestValue(false)
-        await #expect(throws: GatewayError.self) {
+        let error = await #expect(throws: GatewayError.self) {
             try await thread.result(ended: { hasEnded.set(true) }) {
                 gate.wait()
                 return 1
             }
         }
+        #expect(error?.kind == .unread)
         return hasEnded
     }
 
@@ -40,12 +42,13 @@ import Testing
     @Test func `a request during a reload that hangs fails, starts no thread, and makes its result outdated`() async {
         let (thread, gate) = (ReloadThread<Int>(limit: .milliseconds(1)), DispatchSemaphore(value: 0))
         let hasEnded = await Self.hang(thread, gate)
-        await #expect(throws: GatewayError.self) {
+        let error = await #expect(throws: GatewayError.self) {
             try await thread.result(ended: {}) {
                 Issue.record("a second thread reads")
                 return 2
             }
         }
+        #expect(error?.kind == .unread)
         gate.signal()
         for await isDue in hasEnded.watch() where isDue { break }
         #expect(thread.takeLateEnd() == .outdated)
@@ -61,6 +64,19 @@ import Testing
         let result = try? await thread.result(ended: { second.set(true) }, of: { 2 })
         if result == nil { for await isDue in second.watch() where isDue { break } }
         #expect(thread.takeLateEnd() == (result == nil ? .read(2) : nil))
+    }
+}
+
+@Suite struct ReloadStateTests {
+    @Test func `the status tells files that hang from wrong ones`() {
+        var state = ReloadState()
+        state.record(.unread("a file system hangs"))
+        #expect(state.status?.error == "a file system hangs" && state.status?.unread == true)
+        state.record(.failed("g.yaml:1:1: error"))
+        #expect(state.status?.error == "g.yaml:1:1: error" && state.status?.unread == nil)
+        state.record(.unread("a file system hangs"))
+        state.record(.done(waiting: []))
+        #expect(state.status == nil)
     }
 }
 

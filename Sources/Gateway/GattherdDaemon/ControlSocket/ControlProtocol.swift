@@ -42,6 +42,8 @@ public enum ControlReply: Codable, Hashable, Sendable {
     /// Success, with text for people.
     case done(String)
     case refused(String)
+    /// The files of a reload were not read in time; with the reason for people.
+    case unread(String)
     case table(GATTTableReply)
     /// The daemon neither has a link to the device nor tries to make one; with the reason for people.
     case notServed(String)

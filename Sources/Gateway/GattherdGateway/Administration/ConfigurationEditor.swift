@@ -58,7 +58,7 @@ final class ConfigurationEditor: Sendable {
         try await onThread { [self] in Result { () throws(BackendError) in try write(change) } }
         switch await changes.reloaded() {
         case .done(let waiting)?: return waiting
-        case .failed(let reason)?:
+        case .failed(let reason)?, .unread(let reason)?:
             try await onThread { [self] in Result { () throws(BackendError) in try takeBack(change) } }
             _ = await changes.reloaded()
             throw BackendError(.refused, reason)
@@ -72,7 +72,7 @@ final class ConfigurationEditor: Sendable {
         defer { isBusy.withLock { $0 = false } }
         switch await changes.reloaded() {
         case .done?: return
-        case .failed(let reason)?: throw BackendError(.refused, reason)
+        case .failed(let reason)?, .unread(let reason)?: throw BackendError(.refused, reason)
         case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
     }

@@ -13,6 +13,8 @@ enum ReloadOutcome: Hashable, Sendable {
     case done(waiting: [String])
     /// The previous configuration stays in use.
     case failed(String)
+    /// The files are not read in time; the previous configuration stays in use, at least until they are.
+    case unread(String)
 
     /// One line for people.
     var summary: String {
@@ -21,7 +23,7 @@ enum ReloadOutcome: Hashable, Sendable {
         case .done(let sections):
             "the configuration was reloaded; changes of \(DisplayWords.list(sections)) take effect only at a "
                 + "restart: systemctl restart gattherd"
-        case .failed(let reason):
+        case .failed(let reason), .unread(let reason):
             "the configuration was not reloaded: \(reason.split(separator: "\n").first ?? "")"
         }
     }
@@ -31,12 +33,15 @@ enum ReloadOutcome: Hashable, Sendable {
 struct ReloadState: Hashable, Sendable {
     private var restartNeeded: [String] = []
     private var error: String?
+    private var isUnread = false
 
     /// Records a reload.
     ///
     /// A failed one leaves the sections that wait for a restart as they were.
     mutating func record(_ outcome: ReloadOutcome) {
+        isUnread = false
         switch outcome {
+        case .unread(let reason): (error, isUnread) = (reason, true)
         case .done(let waiting): (restartNeeded, error) = (waiting, nil)
         case .failed(let reason): error = reason.split(separator: "\n").first.map { String($0) } ?? ""
         }
@@ -45,7 +50,7 @@ struct ReloadState: Hashable, Sendable {
     /// The member `configuration` of the status; `nil` while the daemon uses its files as they are.
     var status: DaemonStatus.Configuration? {
         guard !restartNeeded.isEmpty || error != nil else { return nil }
-        return DaemonStatus.Configuration(restartNeeded: restartNeeded, error: error)
+        return DaemonStatus.Configuration(restartNeeded: restartNeeded, error: error, unread: isUnread ? true : nil)
     }
 }
 

@@ -95,7 +95,7 @@ struct ReloadService: Sendable {
 
     private func fail(_ error: GatewayError) -> ReloadOutcome {
         recordFailure(error.summary)
-        return .failed(error.message)
+        return error.kind == .unread ? .unread(error.message) : .failed(error.message)
     }
 
     private func recordFailure(_ message: String) {

@@ -51,13 +51,13 @@ final class ReloadThread<Value: Sendable>: Sendable {
         }
         guard hasStarted else {
             state.withLock { $0 = .idle }
-            throw GatewayError(.configuration, "the system refuses another thread; reload again later")
+            throw GatewayError(.unread, "the system refuses another thread; reload again later")
         }
         await wait(atMost: limit) { for await _ in ends {} }
         guard leave() else { return result.withLock(\.self) }
         guard !Task.isCancelled else { return nil }
         throw GatewayError(
-            .configuration,
+            .unread,
             "the files were not read within \(limit): a file system or a native profile hangs; "
                 + "they take effect as soon as it answers"
         )
@@ -87,7 +87,7 @@ final class ReloadThread<Value: Sendable>: Sendable {
         }
         guard !isFree else { return }
         throw GatewayError(
-            .configuration,
+            .unread,
             "an earlier reload still waits for a file system or a native profile that hangs; "
                 + "the files are read again as soon as it answers"
         )

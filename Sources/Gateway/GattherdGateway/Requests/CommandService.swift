@@ -50,6 +50,7 @@ struct CommandService: Sendable {
         switch await changes.reloaded() {
         case .done(let waiting)?: return .done(ReloadOutcome.done(waiting: waiting).summary)
         case .failed(let reason)?: return .refused(reason)
+        case .unread(let reason)?: return .unread(reason)
         case nil: return .refused("the daemon is stopping; try again once it runs")
         }
     }

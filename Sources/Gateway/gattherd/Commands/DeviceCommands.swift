@@ -43,6 +43,7 @@ extension CommandSpec {
             """,
         exits: [
             .configuration: "the configuration is wrong; the last valid one stays in use",
+            .temporary: "a file system or a native profile hangs; the files take effect when they are read",
             .unavailable: "no daemon runs with this configuration",
         ],
         run: { (arguments) throws(CommandFailure) in try DaemonClient(arguments).reload() }

@@ -32,7 +32,7 @@ extension CommandSpec {
             .cannotCreate: "history or the socket cannot be created; another daemon may have them, or too few files "
                 + "may be opened",
             .inputOutput: "the history could not be closed completely",
-            .restart: "a restart was requested in the dashboard",
+            .temporary: "a restart was requested in the dashboard",
         ],
         run: { (arguments) async throws(CommandFailure) in
             // The first loop opens files.
@@ -73,7 +73,7 @@ struct RunCommand {
             await Terminal.printErrorBriefly(Self.isWatched ? error.message : error.summary)
             throw CommandFailure(CommandFailure(error).code, nil)
         }
-        if restart.isRequested { throw CommandFailure(.restart, nil) }
+        if restart.isRequested { throw CommandFailure(.temporary, nil) }
     }
 
     private func run(

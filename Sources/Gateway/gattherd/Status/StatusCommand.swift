@@ -23,7 +23,7 @@ extension CommandSpec {
             the last second.
             """,
         json: """
-            {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
+            {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?, "unread"?}, "adapters": [{"address", "name", "powered", "discovering",
             "links", "slots"?, "connecting", "waiting"?, "last_recovery"?}], "devices": [{"device", "title"?, "area"?, "note"?, "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
             "undecodable"?: [text], "records"?: [{"stream", "state", "since", "done", "total"?, "new", "detail"?}], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
@@ -36,7 +36,8 @@ extension CommandSpec {
             "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,
             held or failed. The "state" of an output is idle, connecting, connected, waiting (after a failed attempt),
             stopping or stopped; "lag" is the age in seconds of the oldest entry of its backlog. "configuration" is
-            present if the last reload failed or changed sections that need a restart. New keys may be added.
+            present if the last reload failed or changed sections that need a restart; "unread" is true if it failed because
+            the files are not read in time. New keys may be added.
             """,
         exits: [.unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq '.outputs[].backlog'"],

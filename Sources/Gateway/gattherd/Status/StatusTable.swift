@@ -106,7 +106,9 @@ struct StatusTable {
             lines.append(Line(text: text, style: .warning))
         }
         if let error = configuration.error {
-            let text = "config     the configuration was not reloaded: \(error); run: gattherd check \(file)"
+            // A check would read the files that hang.
+            let advice = configuration.unread == true ? "" : "; run: gattherd check \(file)"
+            let text = "config     the configuration was not reloaded: \(error)\(advice)"
             lines.append(Line(text: text, style: .bad))
         }
         return lines
