@@ -59,6 +59,8 @@ package final class StatisticsSession {
     private var targets: [StatisticsQuantity: [Target]] = [:]
     /// The entities whose statistics Home Assistant refuses.
     private var refused: Set<String> = []
+    /// The error if Home Assistant has refused an entity and accepted none.
+    package private(set) var refusal: HomeAssistantError?
 
     /// Connects, and finds the entities of metrics.
     ///
@@ -95,8 +97,13 @@ package final class StatisticsSession {
                     try add(summaries, to: target)
                     report.hours += summaries.count
                     report.importedEntities.insert(target.entity)
+                    refusal = nil
                 } catch {
                     guard error.kind == .refused else { throw error }
+                    if refused.isEmpty, report.importedEntities.isEmpty {
+                        let problem = "the statistics of every entity are refused, so no hour is imported"
+                        refusal = HomeAssistantError(.refused, "\(problem); \(target.entity): \(error)")
+                    }
                     refused.insert(target.entity)
                     let advice = "to import these hours later, run: gattherd homeassistant statistics --since TIME"
                     report.problems.append("\(target.entity): \(error); \(advice)")

@@ -153,6 +153,21 @@ import Testing
         #expect(try imported().count == 24)
     }
 
+    @Test func `hours wait while Home Assistant refuses every entity`() async throws {
+        try await writeHistory(hours: 30)
+        let service = try service()
+        #expect(await step(service, at: .zero) == .done)
+        home.content.update { $0.refusedImport = .init("sensor.weather_temperature", code: "invalid_format") }
+        #expect(await step(service, at: .seconds(30 * 3600 + 300)) == .failed)
+        #expect(cursor.read()?.next == Self.start)
+        #expect(service.status.state == .waiting)
+        #expect(service.status.problem?.contains("every entity") == true)
+        home.content.update { $0.refusedImport = nil }
+        #expect(await step(service, at: .seconds(30 * 3600 + 400)) == .done)
+        #expect(try imported().count == 30)
+        #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * 30))
+    }
+
     @Test func `hours with values that came late are imported again with the next hour`() async throws {
         try await writeHistory(hours: 4)
         let service = try service()

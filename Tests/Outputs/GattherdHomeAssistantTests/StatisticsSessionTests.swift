@@ -32,6 +32,7 @@ import Testing
                 let session = try StatisticsSession(server, Self.series, until: Self.start.advanced(by: .seconds(3600)))
                 try session.add([Self.quantity: [Self.hour]])
                 session.close()
+                if let refusal = session.refusal { throw refusal }
                 return session.report
             }
         }
@@ -106,6 +107,15 @@ import Testing
         #expect(report.entities == ["sensor.roof", "sensor.twin"])
         #expect(report.importedEntities == ["sensor.roof"] && report.hours == 1)
         #expect(report.problems.count == 1 && report.problems.first?.hasPrefix("sensor.twin: ") == true)
+    }
+
+    @Test func `an import of which every entity is refused is refused`() async throws {
+        let error = try await failure { content in
+            content.add("sensor.roof", uniqueID: "gattherd_attic_a_env-temperature", unit: "°C")
+            content.refusedImport = .init("sensor.roof", code: "invalid_format")
+        }
+        #expect(error?.kind == .refused)
+        #expect(error?.description.contains("sensor.roof: ") == true)
     }
 
     @Test func `an import that fails for another reason ends`() async throws {

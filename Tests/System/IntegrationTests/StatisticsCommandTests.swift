@@ -60,6 +60,10 @@ import Testing
         let port = try Broker.freePort()
         #expect(try await run(url: "http://127.0.0.1:\(port)").code == 69)
         #expect(try await run("--until", "2026-11-20").code == 64)
+        home.content.update { $0.refusedImport = .init("sensor.strap_heart_rate", code: "invalid_format") }
+        let all = try await run()
+        #expect(all.code == 69 && all.output.isEmpty)
+        #expect(all.complaints.contains("the statistics of every entity are refused"))
         home.content.update { $0.entities = [:] }
         let nothing = try await run()
         #expect(nothing.code == 65)

@@ -42,9 +42,10 @@ package struct StatisticsImporter: Sendable {
     /// - Parameters:
     ///   - times: The range; its bounds are starts of hours.
     ///   - isCancelled: Returns true to end soon.
-    ///   - progress: Receives the instant up to which all hours are imported.
+    ///   - progress: Receives the instant up to which all hours are imported, except those of refused entities.
     /// - Returns: The entities and the number of hours.
-    /// - Throws: ``HomeAssistantError``; hours that `progress` has reported stay imported.
+    /// - Throws: ``HomeAssistantError``, also if entities are refused and none is accepted; hours that
+    ///   `progress` has reported stay imported.
     package func run(
         _ times: Range<Timestamp>,
         isCancelled: @escaping () -> Bool = { false },
@@ -61,10 +62,11 @@ package struct StatisticsImporter: Sendable {
             let end = min(times.upperBound, Timestamp(microseconds: start.microseconds + Self.chunk))
             let hours = try read { () throws(StoreFault) in try Self.hours(reader, start..<end) }
             try session.add(hours)
-            progress(end)
+            if session.refusal == nil { progress(end) }
             start = end
         }
         session.close()
+        if let refusal = session.refusal { throw refusal }
         return session.report
     }
 

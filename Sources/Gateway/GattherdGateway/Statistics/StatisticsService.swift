@@ -7,9 +7,10 @@ import GattherdSync
 
 /// Imports each completed hour into Home Assistant, some minutes after its end.
 ///
-/// A new installation begins with the current hour. Hours that could not be imported are imported later, so an outage
-/// of any length leaves no gap. Hours with values that came late, such as stored records, and all hours after a
-/// correction of times are imported again together with the next hour.
+/// A new installation begins with the current hour. Hours of an outage of any length are imported later. This also
+/// holds for hours in which Home Assistant refuses all entities. An entity that it refuses while it accepts others
+/// keeps a gap. Hours with values that came late, such as stored records, and all hours after a correction of times are
+/// imported again together with the next hour.
 package final class StatisticsService: Output {
     private struct State: Sendable {
         var status: OutputStatus

@@ -23,7 +23,7 @@ extension CommandSpec {
             """,
         exits: [
             .data: "Home Assistant has no statistics for a metric of this gateway",
-            .unavailable: "there is no history, or Home Assistant cannot be reached",
+            .unavailable: "there is no history, or Home Assistant cannot be reached or refuses all statistics",
             .inputOutput: "the history cannot be read",
             .configuration: "the section is missing, or Home Assistant refuses the token",
         ],
