@@ -44,7 +44,7 @@ public struct DeviceDescription: Hashable, Sendable {
 public struct DescribedCharacteristic: Hashable, Sendable {
     public var service: BluetoothUUID
     public var uuid: BluetoothUUID
-    /// The handle that distinguishes it from others with the UUID; `nil` if it is the only one.
+    /// The handle, which distinguishes it from others with the UUID; `nil` stands for any with the UUID.
     public var handle: String?
     /// The value of its User Description; `nil` if it has none.
     public var description: [UInt8]?
