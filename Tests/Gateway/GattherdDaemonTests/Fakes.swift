@@ -115,6 +115,7 @@ struct OctetProfile: Profile {
     var advertisements: [AdvertisementDescriptor] = []
     var controls: [ControlDescriptor] = []
     var tasks: [ConnectionTaskDescriptor] = []
+    var downloads: [DownloadDescriptor] = []
     let origin = "test"
     var revision = 0
 

@@ -47,6 +47,24 @@ struct WriteAndNotifyTests {
         #expect(plan.tasks.map(\.exchange?.remote.handle) == ["input", nil])
     }
 
+    @Test(arguments: [true, false])
+    func `a download writes to the one that can be written, and awaits answers of the other`(
+        isInputFirst: Bool
+    ) throws {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.characteristics[0].record = RecordRule(doubt: 1)
+        let (request, end) = (try #require(WriteTemplate("01")), try #require(BytePattern("FF")))
+        let procedure = DownloadDescriptor.Procedure.request(request, end: end)
+        var download = DownloadDescriptor(stream: "one", characteristic: 0xBBBB, procedure: procedure)
+        download.answers = 0xBBBB
+        profile.downloads = [download]
+        let (input, output) = (Self.remote("input", .notify), Self.remote("output", .write))
+        let table = isInputFirst ? [input, output] : [output, input]
+        let plan = try ProfileAssignment(candidates: [profile], areChosen: true, table: table)
+        #expect(plan.downloads.map(\.control.handle) == ["output"])
+        #expect(plan.downloads.map(\.answering?.handle) == ["input"])
+    }
+
     @Test func `a single characteristic serves all purposes, whatever its properties`() throws {
         for properties in [.write, .notify, []] as [CharacteristicProperties] {
             let table = [Self.remote("only", properties)]
