@@ -34,6 +34,7 @@ extension CommandSpec {
             .data: "no profile is known for the peripheral, several are possible, or it is a device already",
             .unavailable: "bluetoothd cannot be reached, the peripheral is not heard, or no value comes",
             .cannotCreate: "the file already exists, or cannot be written",
+            .temporary: "the file is written, but the daemon reads its files later: a file system or a profile hangs",
             .configuration: "the configuration is wrong, without the device or with it",
         ],
         examples: [
