@@ -91,6 +91,16 @@ extension DeliveryLogger {
         )
     }
 
+    /// Logs that a reading, which was delivered before, is not published again for later subscribers.
+    func notRepeated(_ topic: String, _ detail: String) {
+        guard mayLog(.skipped) else { return }
+        log(
+            .warning,
+            "a lost retained reading is not published again",
+            [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
+        )
+    }
+
     /// Reports readings that history lost before they were published.
     func missing(_ found: JournalGap) {
         guard let gap = state.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) else { return }

@@ -101,7 +101,7 @@ package final class StatisticsSession {
                 } catch {
                     guard error.kind == .refused else { throw error }
                     if refused.isEmpty, report.importedEntities.isEmpty {
-                        let problem = "the statistics of every entity are refused, so no hour is imported"
+                        let problem = "Home Assistant refuses all statistics of these hours, so none is imported"
                         refusal = HomeAssistantError(.refused, "\(problem); \(target.entity): \(error)")
                     }
                     refused.insert(target.entity)

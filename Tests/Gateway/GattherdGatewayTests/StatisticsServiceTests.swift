@@ -161,7 +161,7 @@ import Testing
         #expect(await step(service, at: .seconds(30 * 3600 + 300)) == .failed)
         #expect(cursor.read()?.next == Self.start)
         #expect(service.status.state == .waiting)
-        #expect(service.status.problem?.contains("every entity") == true)
+        #expect(service.status.problem?.contains("all statistics") == true)
         home.content.update { $0.refusedImport = nil }
         #expect(await step(service, at: .seconds(30 * 3600 + 400)) == .done)
         #expect(try imported().count == 30)

@@ -63,7 +63,7 @@ import Testing
         home.content.update { $0.refusedImport = .init("sensor.strap_heart_rate", code: "invalid_format") }
         let all = try await run()
         #expect(all.code == 69 && all.output.isEmpty)
-        #expect(all.complaints.contains("the statistics of every entity are refused"))
+        #expect(all.complaints.contains("Home Assistant refuses all statistics of these hours"))
         home.content.update { $0.entities = [:] }
         let nothing = try await run()
         #expect(nothing.code == 65)

@@ -58,12 +58,23 @@ final class ConfigurationEditor: Sendable {
         try await onThread { [self] in Result { () throws(BackendError) in try write(change) } }
         switch await changes.reloaded() {
         case .done(let waiting)?: return waiting
-        case .failed(let reason)?, .unread(let reason)?:
-            try await onThread { [self] in Result { () throws(BackendError) in try takeBack(change) } }
-            _ = await changes.reloaded()
+        case .failed(let reason)?:
+            try await undo(change)
             throw BackendError(.refused, reason)
+        case .unread?:
+            try await undo(change)
+            throw BackendError(
+                .unavailable,
+                "the files were not read in time, so the change was taken back; try again later"
+            )
         case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
+    }
+
+    /// Takes a change back and reloads.
+    private func undo(_ change: Change) async throws(BackendError) {
+        try await onThread { [self] in Result { () throws(BackendError) in try takeBack(change) } }
+        _ = await changes.reloaded()
     }
 
     /// Reloads the files as they are.

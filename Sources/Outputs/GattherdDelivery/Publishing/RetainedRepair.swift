@@ -137,7 +137,6 @@ extension RetainedRepair {
     }
 
     private func skip(_ item: RepeatedReading, _ detail: String) {
-        context.counters.refused.add()
-        context.logger.skipped(context.topics.reading(item.reading.device, item.reading.stream.stream), detail)
+        context.logger.notRepeated(context.topics.reading(item.reading.device, item.reading.stream.stream), detail)
     }
 }

@@ -185,7 +185,7 @@ extension PurgeTable.Kind {
 
     /// Returns the end of the rows that belong to a time range.
     ///
-    /// Summaries are deleted by whole hours, so that the hour of the end can be summarised again from its minutes.
+    /// The end of summaries is rounded down to an hour, so that this hour can be summarised again from its minutes.
     func end(of times: Range<Int64>) -> Int64 {
         switch self {
         case .minutes, .hours: times.upperBound.rounded(downTo: Resolution.hours.length)
