@@ -83,7 +83,7 @@ struct RetainedRepairTests {
 
     /// The third session finds the state that the second one has published.
     ///
-    /// It sends one packet at a time, because the second one ended with unanswered packets.
+    /// One packet is sent at a time, because the second one ended with unanswered packets.
     @Test func `a repair that the end of the session interrupts begins anew`() async throws {
         let book = Locked(Book())
         let broker = try Self.broker(accepting: 3) { client, number in

@@ -19,7 +19,7 @@ final class PurgeTable {
 
     /// Samples that stay although they are old by the time now: those with higher numbers than `seq`, from `start` on.
     ///
-    /// They may be stored records that were downloaded while the clock had an error that is still unknown.
+    /// Stored records may be among them that were downloaded while the clock had an error that is still unknown.
     struct Spared {
         var seq = Int64.max
         var start = Int64.max
