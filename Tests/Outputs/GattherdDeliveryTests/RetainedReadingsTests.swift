@@ -88,39 +88,57 @@ struct RetainedReadingsTests {
         #expect(!check.isLost)
     }
 
-    @Test func `only topics without a reading in the session are missing, each with its newest reading`() {
-        var retained = RetainedReadings()
+    @Test func `only streams without a reading in the session are missing, each with its newest reading`() {
+        var streams = PublishedStreams()
         for (seq, device, session) in [(1, "strap", 1), (2, "lamp", 1), (3, "strap", 1), (4, "lamp", 2)] {
-            retained.record(Self.reading(Int64(seq), of: device), on: device, in: session)
+            let reading = Self.reading(Int64(seq), of: device)
+            Self.stream(of: reading, in: &streams).record(reading, in: session)
         }
-        #expect(retained.missing(in: 2).map(\.seq) == [3])
-        #expect(retained.missing(in: 3).map(\.seq) == [3, 4])
-        retained.remove("strap")
-        #expect(retained.missing(in: 3).map(\.seq) == [4])
+        #expect(streams.missing(in: 2) == [Self.reading(3, of: "strap")])
+        #expect(streams.missing(in: 3) == [Self.reading(3, of: "strap"), Self.reading(4, of: "lamp")])
+        streams.remove("strap")
+        #expect(streams.missing(in: 3).map(\.seq) == [4])
     }
 
-    @Test func `a reading is missing until it or a newer one of its topic is published and not refused`() {
-        var retained = RetainedReadings()
+    @Test func `a stream has its newest reading when its rule changes and when its definition is made anew`() {
+        var streams = PublishedStreams()
+        let reading = Self.reading(1, of: "strap")
+        Self.stream(of: reading, in: &streams).record(reading, in: 1)
+        var rule = StreamPublishing()
+        rule.isRetained = false
+        streams.update { _, _ in rule }
+        let same = Self.stream(of: Self.reading(2, of: "strap"), in: &streams)
+        #expect(!same.rule.isRetained && same === Self.stream(of: reading, in: &streams))
+        #expect(same.isMissing(reading, in: 2))
+    }
+
+    @Test func `a reading is missing until it or a newer one of its stream is published and not refused`() {
+        let stream = PublishedStream(topic: "strap", rule: StreamPublishing())
         let (old, new) = (Self.reading(1, of: "strap"), Self.reading(2, of: "strap"))
-        retained.record(old, on: "strap", in: 1)
-        #expect(retained.isMissing(old, on: "strap", in: 2))
-        retained.record(old, on: "strap", in: 2)
-        #expect(!retained.isMissing(old, on: "strap", in: 2))
-        retained.refused(old, on: "strap")
-        #expect(retained.isMissing(old, on: "strap", in: 2))
-        retained.record(new, on: "strap", in: 2)
-        retained.refused(old, on: "strap")
-        #expect(!retained.isMissing(old, on: "strap", in: 2) && !retained.isMissing(new, on: "strap", in: 2))
+        stream.record(old, in: 1)
+        #expect(stream.isMissing(old, in: 2))
+        stream.record(old, in: 2)
+        #expect(!stream.isMissing(old, in: 2))
+        stream.refused(old)
+        #expect(stream.isMissing(old, in: 2))
+        stream.record(new, in: 2)
+        stream.refused(old)
+        #expect(!stream.isMissing(old, in: 2) && !stream.isMissing(new, in: 2))
+    }
+
+    private static func stream(of reading: JournalReading, in streams: inout PublishedStreams) -> PublishedStream {
+        streams.stream(reading.stream) { PublishedStream(topic: $0.device, rule: StreamPublishing()) }
     }
 
     private static func reading(_ seq: Int64, of device: String) -> JournalReading {
-        let stream = StreamDefinition(device: device, profile: "p", stream: "s", metrics: [])
+        let metric = MetricDescriptor(name: "m")
+        let stream = StreamDefinition(device: device, profile: "p", stream: "s", metrics: [metric])
         return JournalReading(
             seq: seq,
             stream: stream,
             time: Timestamp(microseconds: seq),
             source: .notify,
-            samples: []
+            samples: [Sample(metric: 0, value: .integer(seq))]
         )
     }
 }

@@ -1,40 +1,103 @@
 import GattherdModel
 
-/// The newest retained reading of each topic, and the session in which it was published.
-struct RetainedReadings {
-    private var newest: [String: (reading: JournalReading, session: Int?)] = [:]
+/// A stream's topic, its rule, and the newest reading that was published there to be retained.
+///
+/// On the loop's thread only.
+final class PublishedStream {
+    let topic: String
+    let rule: StreamPublishing
+    private var newest: JournalReading?
+    /// The samples of ``newest``, whose capacity is used again.
+    private var samples: [Sample] = []
+    /// The session in which ``newest`` was published; `nil` if the broker did not accept it.
+    private var session: Int?
 
-    /// Records a published reading; its samples are copied, because those of a whole commit share their storage.
-    mutating func record(_ reading: JournalReading, on topic: String, in session: Int) {
-        let copy = JournalReading(
-            seq: reading.seq,
-            stream: reading.stream,
-            time: reading.time,
-            source: reading.source,
-            isStored: reading.isStored,
-            samples: ArraySlice(Array(reading.samples))
-        )
-        newest[topic] = (copy, session)
+    init(topic: String, rule: StreamPublishing) {
+        (self.topic, self.rule) = (topic, rule)
     }
 
-    /// Removes the readings of a removed device.
-    mutating func remove(_ device: String) {
-        newest = newest.filter { $0.value.reading.device != device }
+    /// Creates the stream with another rule and the same newest reading.
+    init(_ former: PublishedStream, rule: StreamPublishing) {
+        (topic, self.rule) = (former.topic, rule)
+        (newest, samples, session) = (former.newest, former.samples, former.session)
+    }
+
+    /// Records a published reading; its samples are copied, because those of a whole commit share their storage.
+    func record(_ reading: JournalReading, in session: Int) {
+        samples.removeAll(keepingCapacity: true)
+        samples.append(contentsOf: reading.samples)
+        newest = reading.with([])
+        self.session = session
     }
 
     /// Records that the broker did not accept the reading.
-    mutating func refused(_ reading: JournalReading, on topic: String) {
-        if newest[topic]?.reading.seq == reading.seq { newest[topic]?.session = nil }
+    func refused(_ reading: JournalReading) {
+        if newest?.seq == reading.seq { session = nil }
     }
 
-    /// True if the reading is still the newest of its topic, and was not published in the session.
-    func isMissing(_ reading: JournalReading, on topic: String, in session: Int) -> Bool {
-        newest[topic].map { $0.reading.seq == reading.seq && $0.session != session } ?? false
+    /// True if the reading is still the newest, and was not published in the session.
+    func isMissing(_ reading: JournalReading, in session: Int) -> Bool {
+        newest?.seq == reading.seq && self.session != session
     }
 
-    /// The newest readings of topics on which none was published in the session, in journal order.
+    /// The newest reading, unless it was published in the session.
+    func missing(in session: Int) -> JournalReading? {
+        self.session == session ? nil : newest?.with(samples[...])
+    }
+}
+
+/// The streams of which readings were published, found without comparing text.
+///
+/// On the loop's thread only.
+struct PublishedStreams {
+    private struct Key: Hashable {
+        let device: String
+        let stream: String
+    }
+
+    /// The maximum number of definitions that are remembered; a backlog creates one for each page and stream.
+    private static let maximumDefinitions = 4096
+
+    private var streams: [Key: PublishedStream] = [:]
+    /// The streams by definition, which is kept so that no other one has its identity.
+    private var definitions: [ObjectIdentifier: (definition: StreamDefinition, stream: PublishedStream)] = [:]
+
+    /// The stream with this definition; `make` creates a new one.
+    mutating func stream(
+        _ definition: StreamDefinition,
+        make: (StreamDefinition) -> PublishedStream
+    ) -> PublishedStream {
+        if let known = definitions[ObjectIdentifier(definition)] { return known.stream }
+        let key = Key(device: definition.device, stream: definition.stream)
+        let stream = streams[key] ?? make(definition)
+        streams[key] = stream
+        if definitions.count >= Self.maximumDefinitions { definitions = [:] }
+        definitions[ObjectIdentifier(definition)] = (definition, stream)
+        return stream
+    }
+
+    /// Applies new rules.
+    mutating func update(_ rule: (_ device: String, _ stream: String) -> StreamPublishing) {
+        definitions = [:]
+        for (key, stream) in streams { streams[key] = PublishedStream(stream, rule: rule(key.device, key.stream)) }
+    }
+
+    /// Removes the streams of a removed device.
+    mutating func remove(_ device: String) {
+        definitions = [:]
+        streams = streams.filter { $0.key.device != device }
+    }
+
+    /// The newest readings of streams of which none was published in the session, in journal order.
     func missing(in session: Int) -> [JournalReading] {
-        newest.values.filter { $0.session != session }.map(\.reading).sorted { $0.seq < $1.seq }
+        streams.values.compactMap { $0.missing(in: session) }.sorted { $0.seq < $1.seq }
+    }
+}
+
+extension JournalReading {
+    /// The reading with other samples.
+    fileprivate func with(_ samples: ArraySlice<Sample>) -> Self {
+        Self(seq: seq, stream: stream, time: time, source: source, isStored: isStored, samples: samples)
     }
 }
 
