@@ -68,7 +68,7 @@ import Testing
             [0x88, 3, 0x03, 0xE8, 0xFF],
         ] as [[UInt8]]
     )
-    func `violations are refused`(bytes: [UInt8]) {
+    func `frames that violate the protocol are refused`(bytes: [UInt8]) {
         for chunk in [1, .max] {
             #expect(throws: WebSocketError.self) { try events(bytes, chunk: chunk) }
         }
