@@ -84,7 +84,7 @@ public final class WebSocket {
             case .text(let text): return text
             case .ping(let payload): try send(.pong, payload, before: end)
             case .pong: break
-            case .binary: throw HTTPClientError(.notWebSocket, "the server sends a message that is no text")
+            case .binary: throw HTTPClientError(.notWebSocket, "the server sends a message that is not text")
             case .close(let code, let reason):
                 let words = [code.map { "code \($0)" }, reason.isEmpty ? nil : reason].compactMap(\.self)
                 let cause = words.isEmpty ? "" : ": \(words.joined(separator: ", "))"

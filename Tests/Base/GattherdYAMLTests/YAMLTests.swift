@@ -55,7 +55,7 @@ import Testing
         ("a: 1\n--- \nb: 2", .init(line: 2, column: 1), "a second document begins here; a file holds one"),
         ("a: *x", .init(line: 1, column: 4), "no value before this one is named '&x'"),
         ("a: &x [*x]", .init(line: 1, column: 8), "no value before this one is named '&x'"),
-        ("a: !!str 1", .init(line: 1, column: 4), "tags ('!…') have no meaning here; leave it out"),
+        ("a: !!str 1", .init(line: 1, column: 4), "tags ('!…') have no meaning here; leave the tag out"),
         ("? [a]\n: 1", .init(line: 1, column: 3), "a key must be a text, but this is a list"),
         ("a: [1", .init(line: 2, column: 1), Self.unclosed),
         (
