@@ -81,7 +81,7 @@ struct CommandService: Sendable {
         return running.registry.profiles.filter { names.contains($0.name) }.flatMap(\.controls)
     }
 
-    /// The message for an error of a device that is not known.
+    /// The message for an error whose device is not known.
     func words(for error: ControlError) -> String { message(for: error, device: nil) }
 
     /// The message for an error: with the state of the link, or with the name that may have been meant.

@@ -29,7 +29,9 @@ struct Availability {
     }
 }
 
-/// The connection to the bus, opened again when it is lost, and the arrivals of bluetoothd on it; on the loop.
+/// The connection to the bus, opened again when it is lost, and the arrivals of bluetoothd on it.
+///
+/// On the Bluetooth thread only.
 final class BluetoothdConnector {
     private let address: DBusAddress
     private let parts: CentralParts

@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdLog
 import GattherdSync
 
-/// Our pairing agent, and the pairings that we request; on the loop.
+/// Our pairing agent, and the pairings that we request; on the Bluetooth thread only.
 final class PairingClient {
     private let client: BluetoothdClient
     private let objects: BlueZObjects

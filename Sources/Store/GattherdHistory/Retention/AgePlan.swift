@@ -33,8 +33,9 @@ struct AgePlan: Equatable {
     let proven: Int64
     /// The latest possible time now.
     let latest: Int64
-    /// The number above which readings may be in a pending span; that span's clock shows ``pendingNow``.
+    /// The number after which readings may be in a pending span.
     let pendingSeq: Int64
+    /// The earliest current time by the clocks of the pending spans.
     let pendingNow: Int64
 
     /// - Parameters:
