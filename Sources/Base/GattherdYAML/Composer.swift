@@ -100,7 +100,7 @@ struct Composer: ~Copyable {
             throw YAMLError(position: key.position, problem: "a key must be a text, but this is \(key.kind)")
         }
         if let line = lines.updateValue(key.position.line, forKey: name) {
-            throw YAMLError(position: key.position, problem: "the key '\(name)' stands in line \(line) already")
+            throw YAMLError(position: key.position, problem: "the key '\(name)' is already in line \(line)")
         }
         return name
     }
