@@ -24,7 +24,7 @@ public struct WebSocketRequest: Sendable {
 ///
 /// Calls block and belong to one thread. Certificates are verified as by ``HTTPClient``. No extension is used.
 public final class WebSocket {
-    /// The longest time until a cancellation is noticed.
+    /// The longest time until a cancellation is noticed, in milliseconds.
     private static let pollInterval: Int32 = 200
     /// The longest time for the close frame, which is a courtesy to the server.
     private static let closeLimit = Duration.seconds(1)
