@@ -103,7 +103,7 @@ import Testing
         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n
         """
 
-    @Test func `the handshake is that of the specification`() throws {
+    @Test func `the handshake equals the example in RFC 6455`() throws {
         let request = String(decoding: Self.handshake.request, as: UTF8.self)
         #expect(request.hasPrefix("GET /chat HTTP/1.1\r\nHost: server.example.com\r\n"))
         #expect(request.contains("\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"))

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a central that closes has ended its attempts before`() async throws {
+    @Test func `a central ends its attempts to connect before it closes its backend`() async throws {
         let backend = FakeBackend()
         try await Bench.run(on: backend) { bench in
             try await bench.central.waitUntilReady()

@@ -112,7 +112,7 @@ import Testing
         #expect(names.filter { $0.hasSuffix(".part") }.isEmpty)
     }
 
-    @Test func `errors have advice`() async throws {
+    @Test func `errors of the command history say what to write instead`() async throws {
         let history = try await HistoryFolder()
         func refusal(_ words: String...) async throws -> String {
             let run =
