@@ -146,9 +146,12 @@ public struct RecordTracker: Hashable, Sendable {
         done = mark
     }
 
-    /// Examines a record that belongs to one of the same number, with the generation of that one's numbers.
+    /// Examines a record that belongs to a record of another stream, which has the same number and the time.
     ///
-    /// - Returns: True if it is new.
+    /// - Parameters:
+    ///   - number: The number of both records.
+    ///   - generation: The generation of the other stream's numbers.
+    /// - Returns: True if the record is new.
     public mutating func receive(companion number: Int64, generation: Int64) -> Bool {
         if generation != self.generation {
             received = ReceivedRecords()

@@ -156,7 +156,7 @@ package final class PostgresSink: CursorKeepingSink {
         if let conflict { throw Self.fault(conflict, url) }
     }
 
-    /// The fault while another daemon delivers as the same gateway; it is asked often whether that one has ended.
+    /// The fault while another daemon delivers as the same gateway; the pauses between checks for its end are short.
     private static func fault(_ conflict: String, _ url: PostgresURL) -> OutputFault {
         OutputFault(.misconfigured, "\(url): \(conflict)", retryWithin: conflictPause)
     }

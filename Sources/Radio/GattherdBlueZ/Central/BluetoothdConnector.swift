@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdLog
 import GattherdSync
 
-/// The availability of bluetoothd, as it was published; each change is published once.
+/// The last published availability of bluetoothd; each change is published once.
 struct Availability {
     /// The detail of the last `unavailable` event; `nil` while available.
     private var detail: String?

@@ -35,9 +35,9 @@ extension Central {
     /// Continues another run: its links, subscriptions and scans.
     ///
     /// A link that the platform still holds is adopted. If a link is gone, the policy is asked about a first attempt
-    /// with the reason ``DisconnectReason/unknown``, if it could not be adopted, with the reason and the error of that.
-    /// The central then connects the peripheral as soon as it can, as ``keepConnected(_:autoconnect:)`` does.
-    /// Peripherals that the other run was reconnecting are treated the same.
+    /// with the reason ``DisconnectReason/unknown``. If a link could not be adopted, the policy gets the reason and the
+    /// error of that failure. The central then connects the peripheral as soon as it can, as
+    /// ``keepConnected(_:autoconnect:)`` does. Peripherals that the other run was reconnecting are treated the same.
     ///
     /// Connection tasks run as after any connect. Subscriptions are restored on each link until
     /// ``disconnect(_:timeout:)`` or ``Peripheral/setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``. The values
