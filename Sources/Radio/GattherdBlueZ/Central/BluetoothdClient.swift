@@ -167,7 +167,7 @@ extension DBusConnection {
 
 extension DBusError {
     static let noBluetoothd = DBusError(name: disconnectedName, message: "bluetoothd is not on the bus")
-    fileprivate static let leaving = DBusError(
+    static let leaving = DBusError(
         name: disconnectedName,
         message: "the connection to bluetoothd is being closed"
     )
