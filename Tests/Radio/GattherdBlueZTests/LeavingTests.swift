@@ -36,6 +36,19 @@ import Testing
         }
     }
 
+    @Test func `a closed central keeps no pairing delegate`() async throws {
+        try await Stage.run { stage in
+            await stage.central.close()
+            var owned = OwnedDelegate()
+            do {
+                let delegate = AcceptingDelegate()
+                owned.delegate = delegate
+                await stage.central.answerPairing(with: delegate)
+            }
+            #expect(owned.delegate == nil)
+        }
+    }
+
     @Test func `a pairing that still connects to the bus ends with the central`() async throws {
         try await Stage.run { stage in
             let central = stage.central

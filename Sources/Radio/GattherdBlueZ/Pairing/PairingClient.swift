@@ -50,6 +50,8 @@ final class PairingClient {
     // MARK: - The agent
 
     func setDelegate(_ delegate: any PairingDelegate) {
+        // Nothing would release it later.
+        guard !isClosed else { return }
         responder.delegate = delegate
     }
 
