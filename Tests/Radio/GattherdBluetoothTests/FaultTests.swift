@@ -158,6 +158,19 @@ import Testing
         }
     }
 
+    @Test func `a subscription that has its turn after the end of the central fails`() async throws {
+        try await Bench.run({ $0.keepsLinks = true }) { bench in
+            let strap = try await bench.connected()
+            // The operation began before the central was closed.
+            let link = try #require(bench.central.link(strap.id))
+            await bench.central.close()
+            let subscriber = Subscriber(central: bench.central, link: link)
+            let measurement = try #require(Bench.table.first?.characteristics.first)
+            let result = await outcome { try await subscriber.listen(to: measurement, .bufferingOldest(1)) }
+            #expect(result.error?.detail == "the central is closed")
+        }
+    }
+
     // MARK: - Pairing and connection tasks
 
     @Test func `pairing by another task waits for the connection tasks`() async throws {
