@@ -57,6 +57,8 @@ final class PairingClient {
 
     /// Registers our agent with bluetoothd unless it is registered already; returns false if bluetoothd is too busy.
     ///
+    /// Returns true also if the task is cancelled: then nothing is registered.
+    ///
     /// Our agent becomes the default agent. bluetoothd calls it when our own request makes a peripheral pair.
     /// Without an agent that knows our devices, bluetoothd never answers the request.
     func registerAgent() async -> Bool {
@@ -71,12 +73,13 @@ final class PairingClient {
             try await callManager("RequestDefaultAgent", [path])
             return true
         } catch {
+            if agentOwner == owner { agentOwner = nil }
+            guard error.name != DBusError.cancelledName else { return true }
             log(
                 .warning,
                 "bluetoothd refused the pairing agent: characteristics that need encryption will not answer",
                 [.init("error", error)]
             )
-            if agentOwner == owner { agentOwner = nil }
             return error.name != DBusError.timeoutName
         }
     }
