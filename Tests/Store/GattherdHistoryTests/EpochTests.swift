@@ -183,6 +183,9 @@ struct EpochTests {
         try await consumer.rewind(to: 0)
         #expect(try await consumer.entries(after: 0, limit: 100).readings.count == 10)
         try await history.close()
+        var notices: [HistoryNotice] = []
+        for await notice in history.notices { notices.append(notice) }
+        #expect(notices.filter { $0 == .olderCopy(output: "mqtt", through: 11) }.count == 1)
     }
 
     /// The files of a closed history, as the image of a disk has them.
