@@ -151,8 +151,10 @@ package struct Composition: Sendable {
         await gateway.run {
             await stopped()
             SystemdNotifier.stopping()
+        } linksEnded: { [leases] in
+            // Other gateways need not wait for the outputs.
+            await leases?.stop()
         }
-        await leases?.stop()
         do throws(StoreFault) {
             try await history.close()
         } catch {
