@@ -43,7 +43,8 @@ extension CommandSpec {
             """,
         exits: [
             .configuration: "the configuration is wrong; the last valid one stays in use",
-            .temporary: "a file system or a native profile hangs; the files take effect when they are read",
+            .temporary: "a file system or a native profile hangs, and the files take effect when they are read; or the "
+                + "system refuses a thread",
             .unavailable: "no daemon runs with this configuration",
         ],
         run: { (arguments) throws(CommandFailure) in try DaemonClient(arguments).reload() }
