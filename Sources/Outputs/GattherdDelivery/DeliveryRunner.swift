@@ -284,7 +284,7 @@ extension DeliveryRunner {
         if !session.isConnected { dialler.useNextAddress() }
         let unanswered = session.close()
         self.session = nil
-        repair.endSession()
+        repair.endSession(unanswered: session.sender.unansweredReadings)
         messages.endSession(unanswered: unanswered)
     }
 }

@@ -70,47 +70,66 @@ struct RetainedReadingsTests {
 
     @Test func `the state that an earlier session published does not hide the loss`() {
         var check = RetainedStateCheck()
-        check.subscribed(in: 1)
+        check.subscribed(in: 1, at: .zero)
         // The session ends before the readings are published again.
         check.found(in: 2)
-        check.subscribed(in: 2)
-        #expect(check.isLost)
+        check.subscribed(in: 2, at: .seconds(3))
+        #expect(check.loss == RetainedStateCheck.Loss(session: 1, time: .zero))
+        check.subscribed(in: 3, at: .seconds(6))
+        check.found(in: 3)
+        #expect(check.loss == RetainedStateCheck.Loss(session: 1, time: .zero))
         check.repaired()
-        #expect(!check.isLost)
+        #expect(check.loss == nil)
+    }
+
+    @Test func `a broker that has lost the state again has lost what was published meanwhile`() {
+        var check = RetainedStateCheck()
+        check.subscribed(in: 1, at: .zero)
+        check.subscribed(in: 3, at: .seconds(3))
+        #expect(check.loss == RetainedStateCheck.Loss(session: 3, time: .seconds(3)))
     }
 
     @Test(arguments: [true, false])
     func `a state that arrives before or after the answer to the subscription is found`(isEarly: Bool) {
         var check = RetainedStateCheck()
         if isEarly { check.found(in: 1) }
-        check.subscribed(in: 1)
+        check.subscribed(in: 1, at: .zero)
         if !isEarly { check.found(in: 1) }
-        #expect(!check.isLost)
+        #expect(check.loss == nil)
     }
 
-    @Test func `only topics without a reading in the session are missing, each with its newest reading`() {
+    @Test func `only topics without a reading since the loss are missing, each with its newest reading`() {
         var retained = RetainedReadings()
         for (seq, device, session) in [(1, "strap", 1), (2, "lamp", 1), (3, "strap", 1), (4, "lamp", 2)] {
             retained.record(Self.reading(Int64(seq), of: device), on: device, in: session)
         }
-        #expect(retained.missing(in: 2).map(\.seq) == [3])
-        #expect(retained.missing(in: 3).map(\.seq) == [3, 4])
+        #expect(retained.missing(since: 2).map(\.seq) == [3])
+        #expect(retained.missing(since: 3).map(\.seq) == [3, 4])
         retained.remove("strap")
-        #expect(retained.missing(in: 3).map(\.seq) == [4])
+        #expect(retained.missing(since: 3).map(\.seq) == [4])
+    }
+
+    @Test func `readings that the broker has not accepted follow all other missing ones`() {
+        var retained = RetainedReadings()
+        for seq in 1...4 as ClosedRange<Int64> {
+            retained.record(Self.reading(seq, of: "device\(seq)"), on: "device\(seq)", in: 1)
+        }
+        for seq in [2, 1] as [Int64] { retained.refused(Self.reading(seq, of: "device\(seq)"), on: "device\(seq)") }
+        #expect(retained.missing(since: 2).map(\.seq) == [3, 4, 1, 2])
     }
 
     @Test func `a reading is missing until it or a newer one of its topic is published and not refused`() {
         var retained = RetainedReadings()
         let (old, new) = (Self.reading(1, of: "strap"), Self.reading(2, of: "strap"))
         retained.record(old, on: "strap", in: 1)
-        #expect(retained.isMissing(old, on: "strap", in: 2))
-        retained.record(old, on: "strap", in: 2)
-        #expect(!retained.isMissing(old, on: "strap", in: 2))
+        #expect(retained.isMissing(old, on: "strap", since: 2))
+        retained.record(old, on: "strap", in: 3)
+        #expect(!retained.isMissing(old, on: "strap", since: 2))
         retained.refused(old, on: "strap")
-        #expect(retained.isMissing(old, on: "strap", in: 2))
-        retained.record(new, on: "strap", in: 2)
+        #expect(retained.isMissing(old, on: "strap", since: 2))
+        retained.record(new, on: "strap", in: 3)
         retained.refused(old, on: "strap")
-        #expect(!retained.isMissing(old, on: "strap", in: 2) && !retained.isMissing(new, on: "strap", in: 2))
+        #expect(!retained.isMissing(old, on: "strap", since: 2) && !retained.isMissing(new, on: "strap", since: 2))
     }
 
     private static func reading(_ seq: Int64, of device: String) -> JournalReading {

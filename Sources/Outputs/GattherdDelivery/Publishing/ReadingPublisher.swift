@@ -108,15 +108,15 @@ final class ReadingPublisher {
     /// Removes the readings of a removed device.
     func remove(_ device: String) { retained.remove(device) }
 
-    /// The newest reading of each topic without one in this session.
-    func missing(in session: BrokerSession) -> [JournalReading] {
-        retained.missing(in: session.number).filter(isRepeatable)
+    /// The newest reading of each topic without one in the session of this number or a later one.
+    func missing(since session: Int) -> [JournalReading] {
+        retained.missing(since: session).filter(isRepeatable)
     }
 
     /// True unless a newer reading of the topic was published meanwhile, or this one again.
-    func isMissing(_ reading: JournalReading, in session: BrokerSession) -> Bool {
+    func isMissing(_ reading: JournalReading, since session: Int) -> Bool {
         let topic = context.topics.reading(reading.device, reading.stream.stream)
-        return retained.isMissing(reading, on: topic, in: session.number) && isRepeatable(reading)
+        return retained.isMissing(reading, on: topic, since: session) && isRepeatable(reading)
     }
 
     /// Publishes a reading of a repair again; returns the verdict on a reading that is not sent.

@@ -27,14 +27,20 @@ struct RetainedReadings {
         if newest[topic]?.reading.seq == reading.seq { newest[topic]?.session = nil }
     }
 
-    /// True if the reading is still the newest of its topic, and was not published in the session.
-    func isMissing(_ reading: JournalReading, on topic: String, in session: Int) -> Bool {
-        newest[topic].map { $0.reading.seq == reading.seq && $0.session != session } ?? false
+    /// True if the reading is still the newest of its topic, and was not published in this session or a later one.
+    func isMissing(_ reading: JournalReading, on topic: String, since session: Int) -> Bool {
+        newest[topic].map { $0.reading.seq == reading.seq && ($0.session ?? 0) < session } ?? false
     }
 
-    /// The newest readings of topics on which none was published in the session, in journal order.
-    func missing(in session: Int) -> [JournalReading] {
-        newest.values.filter { $0.session != session }.map(\.reading).sorted { $0.seq < $1.seq }
+    /// The newest readings of topics on which none was published in this session or a later one, in journal order.
+    ///
+    /// Readings without an answer, or that the broker refused, follow all others, so that none of them delays those.
+    func missing(since session: Int) -> [JournalReading] {
+        let missing = newest.values.filter { ($0.session ?? 0) < session }
+        return missing.sorted {
+            ($0.session == nil ? 1 : 0, $0.reading.seq) < ($1.session == nil ? 1 : 0, $1.reading.seq)
+        }
+        .map(\.reading)
     }
 }
 
@@ -43,27 +49,36 @@ struct RetainedReadings {
 /// The subscription to the state is sent before `online`. A broker that keeps retained messages then sends the state of
 /// the last session, which is at least the last will.
 struct RetainedStateCheck: Hashable {
-    /// The session in which the state was missing; `nil` once the readings are published again.
-    private var missingSince: Int?
+    /// A session in which the state was missing.
+    struct Loss: Hashable {
+        let session: Int
+        /// The time at which the broker accepted the subscription.
+        let time: Duration
+    }
+
+    /// The newest loss; `nil` once the readings are published again.
+    private(set) var loss: Loss?
+    /// The loss before it, which counts again if the state of the newest session arrives late.
+    private var earlier: Loss?
     private var foundIn: Int?
 
-    /// True until the readings are published again to a broker that has lost its retained messages.
-    var isLost: Bool { missingSince != nil }
-
     /// Records that the broker accepted the subscription; it sends the retained state at about the same time.
-    mutating func subscribed(in session: Int) {
-        if foundIn != session, missingSince == nil { missingSince = session }
+    ///
+    /// A broker that has lost the state again has lost what was published meanwhile.
+    mutating func subscribed(in session: Int, at now: Duration) {
+        guard foundIn != session, loss?.session != session else { return }
+        (earlier, loss) = (loss, Loss(session: session, time: now))
     }
 
     /// Records that the broker sent the retained state.
     mutating func found(in session: Int) {
         foundIn = session
         // A later session finds the state that this one has published.
-        if missingSince == session { missingSince = nil }
+        if loss?.session == session { (loss, earlier) = (earlier, nil) }
     }
 
     /// Records that the readings are published again.
-    mutating func repaired() { missingSince = nil }
+    mutating func repaired() { (loss, earlier) = (nil, nil) }
 }
 
 /// A reading that is published again to a broker that has lost its retained messages.
