@@ -43,4 +43,39 @@ struct NumberServiceProfileTests {
     func `the control refuses numbers beyond one octet`(number: Int64) {
         #expect(throws: PayloadError.self) { try rehearsal.encode(number, control: "number") }
     }
+
+    @Test func `the tester rejects two values of a metric that is not repeated, as gattherd does`() throws {
+        let tester = ProfileTester(RepetitiveProfile.self)
+        #expect(try tester.decode([3, 1], stream: "values").map(\.metric) == ["list", "list", "list", "single"])
+        let error = #expect(throws: PayloadError.self) { try tester.decode([0, 2], stream: "values") }
+        let reason = "the profile gave metric 'single' twice, but did not declare it as repeated"
+        #expect(error?.description == reason)
+    }
+}
+
+/// A profile that gives as many values of its two metrics as the bytes say.
+private struct RepetitiveProfile: NativeProfile {
+    static let name = "repetitive"
+    static let title = "Repetitive"
+    static let services: [BluetoothUUID] = [0xFFF0]
+    static let characteristics: [ProfileCharacteristic<Self>] = [
+        .init(0xFFF1, stream: "values", subscribe: .notify, decode: values)
+    ]
+
+    enum Metrics: Int, MetricSet {
+        case list
+        case single
+
+        var metric: Metric {
+            switch self {
+            case .list: Metric("list", isRepeated: true)
+            case .single: Metric("single")
+            }
+        }
+    }
+
+    static func values(_ payload: inout PayloadCursor, _ samples: Samples<Metrics>) throws(PayloadError) {
+        for _ in 0..<(try payload.u8()) { samples.emit(.list, 1) }
+        for _ in 0..<(try payload.u8()) { samples.emit(.single, 1) }
+    }
 }

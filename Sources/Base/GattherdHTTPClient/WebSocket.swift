@@ -24,7 +24,7 @@ public struct WebSocketRequest: Sendable {
 ///
 /// Calls block and belong to one thread. Certificates are verified as by ``HTTPClient``. No extension is used.
 public final class WebSocket {
-    /// The longest time until a cancellation is noticed.
+    /// The longest time until a cancellation is noticed, in milliseconds.
     private static let pollInterval: Int32 = 200
     /// The longest time for the close frame, which is a courtesy to the server.
     private static let closeLimit = Duration.seconds(1)
@@ -84,7 +84,7 @@ public final class WebSocket {
             case .text(let text): return text
             case .ping(let payload): try send(.pong, payload, before: end)
             case .pong: break
-            case .binary: throw HTTPClientError(.notWebSocket, "the server sends a message that is no text")
+            case .binary: throw HTTPClientError(.notWebSocket, "the server sends a message that is not text")
             case .close(let code, let reason):
                 let words = [code.map { "code \($0)" }, reason.isEmpty ? nil : reason].compactMap(\.self)
                 let cause = words.isEmpty ? "" : ": \(words.joined(separator: ", "))"

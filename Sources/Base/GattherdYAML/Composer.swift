@@ -37,7 +37,7 @@ struct Composer: ~Copyable {
     private mutating func node(_ event: YAMLEvent, depth: Int) throws(YAMLError) -> Built {
         if case .alias(let name) = event.kind { return try expanded(name, at: event, depth: depth) }
         guard !event.hasTag else {
-            throw YAMLError(position: event.position, problem: "tags ('!…') have no meaning here; leave it out")
+            throw YAMLError(position: event.position, problem: "tags ('!…') have no meaning here; leave the tag out")
         }
         try add(1, at: event)
         let built = try content(event, depth: depth)
@@ -100,7 +100,7 @@ struct Composer: ~Copyable {
             throw YAMLError(position: key.position, problem: "a key must be a text, but this is \(key.kind)")
         }
         if let line = lines.updateValue(key.position.line, forKey: name) {
-            throw YAMLError(position: key.position, problem: "the key '\(name)' stands in line \(line) already")
+            throw YAMLError(position: key.position, problem: "the key '\(name)' is already in line \(line)")
         }
         return name
     }

@@ -87,8 +87,13 @@ public struct Gateway: Sendable {
 
     /// Runs until `stopped` returns, then drains the pipeline from the radio to the outputs.
     ///
-    /// - Parameter stopped: Returns when the daemon must stop.
-    public func run(until stopped: @Sendable () async -> Void) async {
+    /// - Parameters:
+    ///   - stopped: Returns when the daemon must stop.
+    ///   - linksEnded: Runs beside the rest of the stop, once the links have ended or are left as they are.
+    public func run(
+        until stopped: @Sendable () async -> Void,
+        linksEnded: @escaping @Sendable () async -> Void = {}
+    ) async {
         recorder.record(kind: "daemon", ["state": .text("started")])
         async let delivering: Void = forEachOutput { await $0.run() }
         async let recording: Void = recorder.run(store: store, announcer: announcer, log: log)
@@ -101,6 +106,7 @@ public struct Gateway: Sendable {
         await central.catchUp(within: Self.catchUpLimit)
         supervisor.stop()
         await supervising
+        async let leaving: Void = linksEnded()
         await central.close()
         await serving
         intake.finish()
@@ -110,6 +116,7 @@ public struct Gateway: Sendable {
         await recording
         await forEachOutput { await $0.stop(within: Self.drainLimit) }
         await delivering
+        await leaving
     }
 
     /// Runs `body` for all outputs at once.

@@ -39,10 +39,10 @@ extension Composition {
     }
 
     /// The alerts that the last run left raised; their events are in history.
+    ///
+    /// Alerts without a rule are among them: they must be cleared.
     static func raisedAlerts(_ configuration: Configuration) async -> InheritedAlerts {
-        let rules = configuration.alerts
-        guard !rules.isEmpty else { return InheritedAlerts() }
-        let path = configuration.history.path.value
+        let (rules, path) = (configuration.alerts, configuration.history.path.value)
         return await NamedThread.result(name: "alerts") { InheritedAlerts(rules, from: path) } ?? InheritedAlerts()
     }
 

@@ -15,7 +15,7 @@ package struct Composition: Sendable {
     private let history: ReadingHistory
     private let gateway: Gateway
     private let enrolment: EnrolmentService
-    private let reloads: ReloadService
+    let reloads: ReloadService
     private let commands: CommandService
     private let http: GatewayHTTPBackend
     private let socket: ControlSocket
@@ -37,13 +37,15 @@ package struct Composition: Sendable {
     ///   - log: The log for people.
     ///   - recent: The newest entries of the log.
     ///   - restart: Ends this run for another one.
+    ///   - threads: The threads that read the files of reloads.
     /// - Throws: ``GatewayError`` if the configuration does not fit the profiles, or history cannot be opened.
     package init(
         _ written: Configuration,
         from file: ConfigurationFile,
         log: Log,
         recent: RecentLog,
-        restart: RestartSwitch
+        restart: RestartSwitch,
+        threads: ReloadThreads = ReloadThreads()
     ) async throws(GatewayError) {
         self.log = log
         let started = SystemClock.now
@@ -91,7 +93,17 @@ package struct Composition: Sendable {
             log: log
         )
         let recorder = gateway.recorder
-        reloads = ReloadService(running, updater, enrolment, recorder, changes, token: token, state: state, log: log)
+        reloads = ReloadService(
+            running,
+            updater,
+            enrolment,
+            recorder,
+            changes,
+            threads,
+            token: token,
+            state: state,
+            log: log
+        )
         commands = CommandService(running, supervisor, reporter, changes)
         scan = PeripheralScan(running, supervisor)
         let editor = ConfigurationEditor(file, running, changes)
@@ -151,8 +163,10 @@ package struct Composition: Sendable {
         await gateway.run {
             await stopped()
             SystemdNotifier.stopping()
+        } linksEnded: { [leases] in
+            // Other gateways need not wait for the outputs.
+            await leases?.stop()
         }
-        await leases?.stop()
         do throws(StoreFault) {
             try await history.close()
         } catch {

@@ -7,6 +7,8 @@ package struct GatewayError: Error {
         case configuration
         /// The files of the configuration are not read in time.
         case unread
+        /// The system refuses the thread that reads the files of the configuration.
+        case noThread
         /// History or the control socket cannot be created.
         case cannotCreate
         /// History could not be closed.

@@ -72,7 +72,7 @@ struct CommandFailure: Error {
 
     init(_ error: GatewayError) {
         switch error.kind {
-        case .unread: self.init(.temporary, error.message)
+        case .unread, .noThread: self.init(.temporary, error.message)
         case .configuration: self.init(.configuration, error.message)
         case .cannotCreate: self.init(.cannotCreate, error.message)
         case .inputOutput: self.init(.inputOutput, error.message)

@@ -16,7 +16,7 @@ final class DeliveryRunner {
         case save(Int64)
     }
 
-    /// The backlog from which the broker limits the rate.
+    /// The number of waiting readings from which the broker limits the rate.
     private static let largeBacklog = 1000
 
     private let context: DeliveryContext
@@ -284,7 +284,7 @@ extension DeliveryRunner {
         if !session.isConnected { dialler.useNextAddress() }
         let unanswered = session.close()
         self.session = nil
-        repair.endSession()
+        repair.endSession(unanswered: session.sender.unansweredReadings)
         messages.endSession(unanswered: unanswered)
     }
 }

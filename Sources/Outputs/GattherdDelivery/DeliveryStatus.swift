@@ -89,7 +89,7 @@ extension DeliveryStatus {
 
 /// The newest state of a delivery, readable on any thread.
 final class DeliveryBoard: Sendable {
-    /// The state of the session, to be watched.
+    /// The state of the MQTT session, for code that waits for a change.
     let session = LatestValue(DeliveryMachine.SessionState.idle)
     private let current = Locked(DeliveryStatus())
 

@@ -35,7 +35,7 @@ package final class HomeAssistantClient {
     private let socket: WebSocket
     private var lastID: Int64 = 0
 
-    /// Connects and shows the token.
+    /// Connects and authenticates with the token.
     ///
     /// - Parameters:
     ///   - server: The server.

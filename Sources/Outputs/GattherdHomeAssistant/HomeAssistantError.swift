@@ -9,6 +9,8 @@ package struct HomeAssistantError: Error, Hashable, Sendable, CustomStringConver
         case misconfigured
         /// Home Assistant refuses the content of one request.
         case refused
+        /// Home Assistant refuses the statistics of all entities.
+        case refusesAll
         /// The history cannot be read.
         case history
         /// The import was cancelled.

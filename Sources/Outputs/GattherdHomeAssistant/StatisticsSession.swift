@@ -62,6 +62,11 @@ package final class StatisticsSession {
     /// The error if Home Assistant has refused an entity and accepted none.
     package private(set) var refusal: HomeAssistantError?
 
+    /// True if no more hours can be imported: every entity is refused.
+    package var refusesAll: Bool {
+        refusal != nil && targets.values.joined().allSatisfy { refused.contains($0.entity) }
+    }
+
     /// Connects, and finds the entities of metrics.
     ///
     /// - Parameters:
@@ -102,7 +107,7 @@ package final class StatisticsSession {
                     guard error.kind == .refused else { throw error }
                     if refused.isEmpty, report.importedEntities.isEmpty {
                         let problem = "Home Assistant refuses all statistics of these hours, so none is imported"
-                        refusal = HomeAssistantError(.refused, "\(problem); \(target.entity): \(error)")
+                        refusal = HomeAssistantError(.refusesAll, "\(problem); \(target.entity): \(error)")
                     }
                     refused.insert(target.entity)
                     let advice = "to import these hours later, run: gattherd homeassistant statistics --since TIME"

@@ -164,8 +164,8 @@ public final class InfluxSink: BatchSink {
 /// refused.
 private struct BodyLimit: Sendable {
     private static let most = 1 << 20
-    /// The accepted bodies after which a larger one is tried.
-    private static let timeout = 100
+    /// The number of accepted bodies near the limit after which a larger one is tried.
+    private static let trialCount = 100
 
     private(set) var bytes = most
     private var accepted = 0
@@ -173,7 +173,7 @@ private struct BodyLimit: Sendable {
     mutating func accept(_ count: Int) {
         guard bytes < Self.most, count > bytes / 2 else { return }
         accepted += 1
-        guard accepted >= Self.timeout else { return }
+        guard accepted >= Self.trialCount else { return }
         bytes = min(bytes * 2, Self.most)
         accepted = 0
     }

@@ -11,7 +11,7 @@ public struct BatchMachine: Transducer {
     private enum Phase: Hashable {
         case idle
         case running
-        /// The rest is delivered.
+        /// The remaining entries are delivered before the stop.
         case draining(until: Duration)
         /// The sink is closed, and the cursor is saved for the last time.
         case closing(until: Duration)

@@ -3,7 +3,7 @@ import GattherdModel
 /// The position of a batch output in the journal: its cursor, and the fetched entries after it.
 ///
 /// The cursor passes an entry when the receiver has stored it or refused it permanently. If the receiver keeps the
-/// cursor itself, the output takes over that one, and the receiver moves it.
+/// cursor itself, the output adopts the receiver's cursor, and the receiver moves it.
 struct BatchPosition: Sendable {
     /// The fetched entries, those in the sink included; `nil` until the cursor is known, and while the journal goes to
     /// the receiver's.

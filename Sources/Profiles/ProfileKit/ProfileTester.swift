@@ -64,6 +64,7 @@ public import GattherdGATT
                 unsafe exported.raw.pointee.decode(session, UInt32(index), payload.baseAddress, payload.count, sink)
             }
         }
+        if let violation = record.violation { throw .invalid(reason: violation) }
         guard status == GATTHERD_OK else { throw .invalid(reason: record.reason) }
         guard let counter = record.counter else { return record.samples }
         return counters.updateValue(counter, forKey: index) == counter ? [] : record.samples
@@ -103,6 +104,8 @@ final class RecordingSink {
     private let metrics: [Metric]
     private(set) var samples: [ProfileTester.Sample] = []
     private(set) var reason = ""
+    /// The first violation of the contract, for which gattherd rejects the payload.
+    private(set) var violation: String?
     private(set) var counter: UInt32?
 
     init(_ metrics: [Metric]) {
@@ -134,7 +137,11 @@ final class RecordingSink {
     }
 
     fileprivate func add(_ metric: UInt32, _ value: ProfileTester.Value) {
-        let name = metrics.indices.contains(Int(metric)) ? metrics[Int(metric)].name : "metric \(metric)"
+        let known = metrics.indices.contains(Int(metric)) ? metrics[Int(metric)] : nil
+        let name = known?.name ?? "metric \(metric)"
+        if known?.isRepeated == false, violation == nil, samples.contains(where: { $0.metric == name }) {
+            violation = "the profile gave metric '\(name)' twice, but did not declare it as repeated"
+        }
         samples.append(ProfileTester.Sample(name, value))
     }
 }

@@ -16,6 +16,8 @@ public enum HistoryNotice: Hashable, Sendable {
     case movedAside(to: String, error: String)
     /// The file was missing or empty although it had readings before; a new one was created.
     case lost(path: String)
+    /// The receiver of an output has entries up to this number that the file never had, so a new epoch was started.
+    case olderCopy(output: String, through: Int64)
     /// The wall clock was set: readings with these numbers, published with other times, were moved by this much.
     case restamped(after: Int64, through: Int64, by: Duration)
 
@@ -47,6 +49,8 @@ public enum HistoryNotice: Hashable, Sendable {
         case .movedAside(let path, let error):
             ["state": .text("moved_aside"), "path": .text(path), "error": .text(error)]
         case .lost(let path): ["state": .text("lost"), "path": .text(path)]
+        case .olderCopy(let output, let seq):
+            ["state": .text("older_copy"), "output": .text(output), "through": .integer(seq)]
         case .restamped(let first, let last, let shift):
             [
                 "state": .text("restamped"), "after": .integer(first), "through": .integer(last),

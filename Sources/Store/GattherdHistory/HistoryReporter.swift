@@ -60,6 +60,16 @@ struct HistoryReporter {
         notices.yield(.lost(path: path))
     }
 
+    /// Reports a new epoch, because the receiver of a consumer has numbers up to `seq` that the file never had.
+    func startedEpoch(for consumer: String, at seq: Int64) {
+        log(
+            .warning,
+            "the history is an older copy: an output delivers everything again, in a new epoch",
+            [LogField("output", consumer), LogField("received.through", seq)]
+        )
+        notices.yield(.olderCopy(output: consumer, through: seq))
+    }
+
     /// Reports that the folder of the open file is gone, or that no other file can be created in it.
     func outOfReach(_ path: String) {
         log(

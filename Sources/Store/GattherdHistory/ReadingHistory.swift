@@ -236,7 +236,13 @@ extension ReadingHistory {
     /// Moves a cursor back or forward; returns when the entries after it are complete.
     func rewind(to seq: Int64, for consumer: String) async throws(StoreFault) {
         let file = try current.opened()
-        try change { (file) throws(StoreFault) in try file.rewind(consumer, to: seq) }
+        let epoch = try file.epoch()
+        do throws(StoreFault) {
+            try change { (file) throws(StoreFault) in try file.rewind(consumer, to: seq) }
+        } catch {
+            if let next = try? file.epoch(), next != epoch { reporter.startedEpoch(for: consumer, at: seq) }
+            throw error
+        }
         while file.isScanDue {
             await waitForUpkeep()
             guard self.file === file else { throw StoreFault("\(options.path): the history was opened again", .busy) }

@@ -68,7 +68,7 @@ import Testing
             [0x88, 3, 0x03, 0xE8, 0xFF],
         ] as [[UInt8]]
     )
-    func `violations are refused`(bytes: [UInt8]) {
+    func `frames that violate the protocol are refused`(bytes: [UInt8]) {
         for chunk in [1, .max] {
             #expect(throws: WebSocketError.self) { try events(bytes, chunk: chunk) }
         }
@@ -103,7 +103,7 @@ import Testing
         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n
         """
 
-    @Test func `the handshake is that of the specification`() throws {
+    @Test func `the handshake equals the example in RFC 6455`() throws {
         let request = String(decoding: Self.handshake.request, as: UTF8.self)
         #expect(request.hasPrefix("GET /chat HTTP/1.1\r\nHost: server.example.com\r\n"))
         #expect(request.contains("\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"))

@@ -124,7 +124,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `work of one caller runs in order`() async {
+    @Test func `closures that one thread enqueues run in order`() async {
         let resident = Resident(on: loop)
         for number in 0..<1000 {
             loop.execute { resident.assumeIsolated { $0.hear(number) } }

@@ -95,7 +95,7 @@ private struct Script: Transducer {
         #expect(runner.output == 2)
     }
 
-    @Test func `outputs begin with the current one and end with the runner`() async throws {
+    @Test func `the sequence of outputs begins with the current output and ends with the runner`() async throws {
         let runner = TransducerRunner(Counter()) { _ in .none }
         try runner.send(.increment)
         var outputs = runner.outputs.makeAsyncIterator()

@@ -49,13 +49,13 @@ import Testing
     }
 
     static let mistakes: [(text: String, position: YAMLPosition, problem: String)] = [
-        ("a: 1\nb: 2\na: 3", .init(line: 3, column: 1), "the key 'a' stands in line 1 already"),
-        ("a: {b: 1, \"b\": 2}", .init(line: 1, column: 11), "the key 'b' stands in line 1 already"),
+        ("a: 1\nb: 2\na: 3", .init(line: 3, column: 1), "the key 'a' is already in line 1"),
+        ("a: {b: 1, \"b\": 2}", .init(line: 1, column: 11), "the key 'b' is already in line 1"),
         ("a:\n\tb: 1", .init(line: 2, column: 1), "a tab cannot stand here; indent with spaces"),
         ("a: 1\n--- \nb: 2", .init(line: 2, column: 1), "a second document begins here; a file holds one"),
         ("a: *x", .init(line: 1, column: 4), "no value before this one is named '&x'"),
         ("a: &x [*x]", .init(line: 1, column: 8), "no value before this one is named '&x'"),
-        ("a: !!str 1", .init(line: 1, column: 4), "tags ('!…') have no meaning here; leave it out"),
+        ("a: !!str 1", .init(line: 1, column: 4), "tags ('!…') have no meaning here; leave the tag out"),
         ("? [a]\n: 1", .init(line: 1, column: 3), "a key must be a text, but this is a list"),
         ("a: [1", .init(line: 2, column: 1), Self.unclosed),
         (

@@ -216,7 +216,7 @@ import Testing
         ),
         ("gateway: ${X}", "the environment has no variable X; set it, or write ${X:-default}"),
     ])
-    func `an error has advice`(text: String, problem: String) {
+    func `an error says what to write instead`(text: String, problem: String) {
         #expect(errors(in: text).map(\.problem.description) == [problem])
     }
 

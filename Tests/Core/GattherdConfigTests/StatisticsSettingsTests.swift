@@ -27,7 +27,7 @@ import Testing
         ("http://127.0.0.1", "127.0.0.1", "", false), ("http://home.lan:80/A/b//", "home.lan:80", "/A/b", true),
         ("http://127.evil.example", "127.evil.example", "", true),
     ])
-    func `a URL has its parts`(text: String, authority: String, path: String, isExposed: Bool) throws {
+    func `a URL has an authority and a path`(text: String, authority: String, path: String, isExposed: Bool) throws {
         let url = try #require(ServerURL(text))
         #expect((url.authority, url.path, url.isExposed) == (authority, path, isExposed))
     }

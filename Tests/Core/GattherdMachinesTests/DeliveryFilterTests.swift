@@ -98,7 +98,7 @@ import Testing
         #expect(strict == [true, true, true])
     }
 
-    @Test func `a missing metric is no change, and a new or unknown one is`() {
+    @Test func `a missing metric is no change; a new metric or an unknown value is one`() {
         let readings: [(Int64, [String: SampleValue])] = [
             (0, ["t": .real(1)]), (1, [:]), (2, ["t": .real(1), "c": .boolean(true)]), (3, ["t": .real(1)]),
             (4, ["t": .null]), (5, ["t": .null, "c": .boolean(true)]), (6, ["c": .boolean(false)]),

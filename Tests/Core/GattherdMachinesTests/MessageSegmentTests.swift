@@ -84,7 +84,7 @@ struct MessageSegmentTests {
         #expect(bench.rejects.count == 4)
     }
 
-    @Test func `a message has a limit`() {
+    @Test func `a message of several segments is rejected above 1,024 bytes`() {
         var bench = Bench()
         let contents = [UInt8](repeating: 7, count: 512)
         bench.receive([header(0, isFirst: true)] + contents, [header(1)] + contents, [header(2, isLast: true)])

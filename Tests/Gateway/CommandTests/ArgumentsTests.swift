@@ -43,7 +43,7 @@ import Testing
         #expect(try Arguments(["--seconds", "31536000"], for: .scan).seconds("seconds") == 31_536_000)
     }
 
-    @Test func `a count has no limit`() throws {
+    @Test func `a count may be any positive number`() throws {
         let words = ["C0:FF:EE:00:00:01", "2a37", "--count", "9223372036854775807"]
         #expect(try Arguments(words, for: .watch).number("count") == .max)
         #expect(throws: CommandFailure.self) {

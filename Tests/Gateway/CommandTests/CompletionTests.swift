@@ -95,7 +95,7 @@ import Testing
         return output
     }
 
-    @Test func `bash completes`() async throws {
+    @Test func `bash completes commands, options, values and files`() async throws {
         let script = """
             source <(gattherd completions bash)
             compopt() { echo "files"; }
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(.enabled(if: Programs.isThere("zsh"), "apt-get install zsh"))
-    func `zsh completes`() async throws {
+    func `zsh completes commands, options, values and files`() async throws {
         let script = """
             compdef() { print -r -- "compdef $*"; }
             _files() { print files; }

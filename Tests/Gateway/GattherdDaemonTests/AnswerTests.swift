@@ -41,7 +41,7 @@ import Testing
         #expect(await bench.store.events.allSatisfy { $0.kind != "task" })
     }
 
-    @Test func `a task can only listen, and a task without its characteristic is skipped`() async throws {
+    @Test func `a connection task can only listen; one without its characteristic is skipped`() async throws {
         let listen = ConnectionTaskDescriptor(characteristic: 0xBBBB, action: .listen)
         let elsewhere = ConnectionTaskDescriptor(service: 0xCCCC, characteristic: 0xBBBB, action: .listen)
         let bench = try Bench([profile(listen, elsewhere)])

@@ -288,6 +288,11 @@ import Testing
         #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }
     }
 
+    @Test func `the remedy for a read-only disk is a writable one, not a permission`() {
+        #expect(UnixSocket.remedy(for: EROFS).hasPrefix("mount the file system writable, or "))
+        #expect(UnixSocket.remedy(for: EACCES).hasPrefix("let this user write there, or "))
+    }
+
     @Test func `the error states that no daemon is running`() throws {
         let path = try TemporaryFolder().file("s")
         let error = #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }

@@ -1,9 +1,10 @@
 import GattherdBluetooth
-import GattherdDaemon
 import GattherdGATT
 import GattherdModel
 import GattherdSync
 import Testing
+
+@testable import GattherdDaemon
 
 /// Devices served by their own descriptors where no profile fits.
 @Suite(.timeLimit(.minutes(1))) struct DescriptionTests {
@@ -66,6 +67,40 @@ import Testing
         }
         #expect(await bench.store.readings.map(\.source) == [.read, .notify])
         #expect(await bench.store.events.contains { $0.kind == "descriptor" && $0.detail.contains("odd") })
+    }
+
+    @Test func `a device cannot describe ever new streams`() {
+        let catalogue = StreamCatalogue()
+        func admit(_ numbers: Range<Int>, _ metric: String = "x", of device: String = "strap") -> Bool {
+            let metrics = [MetricDescriptor(name: metric)]
+            let streams = numbers.map { CharacteristicDescriptor(uuid: 0xFFF1, stream: "s\($0)", metrics: metrics) }
+            return catalogue.admit(streams, describedBy: device)
+        }
+        #expect(admit(0..<200) && admit(0..<200))
+        #expect(!admit(200..<257))
+        #expect(admit(200..<256))
+        #expect(!admit(0..<1, "y"))
+        #expect(admit(0..<256))
+        #expect(admit(300..<400, of: "other"))
+        catalogue.remove(device: "strap")
+        #expect(admit(300..<400))
+    }
+
+    @Test func `a device with too many different streams is not served by its descriptors`() async throws {
+        let bench = try Bench([]) { described, _ in
+            var profile = OctetProfile("own", service: 0xFFF0, characteristic: 0xFFF1)
+            profile.characteristics = (0...256).map { number in
+                CharacteristicDescriptor(uuid: 0xFFF1, stream: "s\(number)", metrics: [MetricDescriptor(name: "octet")])
+            }
+            return described.isEmpty ? nil : SelfDescription(profile: profile, remarks: [])
+        }
+        add(0xFFF1, to: bench, [(0x2904, [4])])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        let words = "it has described more than 256 different streams"
+        #expect(await bench.store.events.contains { $0.kind == "descriptor" && $0.detail.contains(words) })
     }
 
     @Test func `of two characteristics with one UUID, the described one is served`() async throws {

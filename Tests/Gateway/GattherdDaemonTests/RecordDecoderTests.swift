@@ -110,7 +110,7 @@ struct RecordDecoderTests {
         #expect(values == [.integer(10), .integer(11), .integer(12), .integer(13)])
     }
 
-    @Test func `a numbered record is the same one in another block`() {
+    @Test func `a numbered record that comes again in another block is stored once`() {
         var bench = Bench(Self.rule { $0.repeated = [1] })
         bench.post(.begin(.all, .new))
         bench.receive([7, 10, 11, 12])

@@ -48,7 +48,7 @@ struct WriteAndNotifyTests {
     }
 
     @Test(arguments: [true, false])
-    func `a download writes to the one that can be written, and awaits answers of the other`(
+    func `of two characteristics with one UUID, a download writes the writable one and awaits answers from the other`(
         isInputFirst: Bool
     ) throws {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)

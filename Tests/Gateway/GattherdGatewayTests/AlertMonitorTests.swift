@@ -1,3 +1,4 @@
+import GattherdConfig
 import GattherdHistory
 import GattherdLog
 import GattherdModel
@@ -152,6 +153,33 @@ struct AlertMonitorTests {
             monitor.observe(batch(.integer(50), stream))
             #expect(monitor.active.isEmpty != isActive, "\(stream)")
         }
+    }
+
+    @Test(arguments: [[], [AlertRule(name: "other", condition: .batteryBelow(15))]] as [[AlertRule]])
+    func `an alert of an earlier run without a rule is cleared at the start`(rules: [AlertRule]) async throws {
+        let folder = try TemporaryFolder()
+        var configuration = Configuration(gateway: "g", database: folder.file("history.db"))
+        configuration.alerts = rules
+        let now = Timestamp(microseconds: 1_795_230_000_000_000)
+        let path = configuration.history.path.value
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { now })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        try await history.record([
+            LifecycleEvent(
+                time: now,
+                device: "strap",
+                kind: "alert",
+                ["alert": .text("low"), "state": .text("raised")]
+            )
+        ])
+        try await history.close()
+        let monitor = AlertMonitor(await Composition.raisedAlerts(configuration)) { now }
+        let receiver = Receiver()
+        receiver.open(monitor)
+        monitor.configure(rules, devices: ["strap": "A"])
+        let (events, published) = (receiver.events.withLock { $0 }, receiver.published.withLock { $0 })
+        #expect(events == ["strap alert=low state=cleared"])
+        #expect(published == [[]])
     }
 
     @Test func `the alerts of an earlier run are those whose last event raised them`() {

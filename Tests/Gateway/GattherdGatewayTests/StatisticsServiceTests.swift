@@ -54,13 +54,15 @@ import Testing
     }
 
     /// Writes a temperature of 10 and one of 20 plus its number into each hour from ``start``.
-    private func writeHistory(hours: Int) async throws {
+    private func writeHistory(hours: Int) async throws { try await writeHistory(hours: Array(0..<hours)) }
+
+    private func writeHistory(hours: [Int]) async throws {
         let log = Log(threshold: .error) { _ in }
-        let end = Self.start.advanced(by: Self.hour * hours)
+        let end = Self.start.advanced(by: Self.hour * ((hours.last ?? 0) + 1))
         let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { end })
         let history = try await ReadingHistory.open(options, log: log)
         try await history.record(DeviceRecord(device: "weather", address: "C0:FF:EE:00:00:20"), seenAt: Self.start)
-        for hour in 0..<hours {
+        for hour in hours {
             var batch = ReadingBatch()
             for (minute, value) in [(1, 10.0), (59, 20.0 + Double(hour))] {
                 let first = batch.samples.count
@@ -73,6 +75,28 @@ import Testing
             try await history.append(batch)
         }
         try await history.close()
+    }
+
+    /// Writes a temperature of 40 of another stream, which has an entity of its own.
+    private func writeIndoorTemperature(at time: Duration) async throws {
+        let stream = StreamDefinition(
+            device: "weather",
+            profile: "test",
+            stream: "indoor",
+            metrics: [MetricDescriptor(name: "temperature", unit: "°C")]
+        )
+        let time = Self.start.advanced(by: time)
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { time })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        var batch = ReadingBatch()
+        batch.samples = [Sample(metric: 0, value: .real(40))]
+        batch.readings = [Reading(stream: stream, time: time, source: .read, samples: 0..<1)]
+        try await history.append(batch)
+        try await history.close()
+        home.content.update { content in
+            let id = "gattherd_attic_c0ffee000020_indoor-temperature"
+            content.add("sensor.weather_indoor", uniqueID: id, unit: "°C")
+        }
     }
 
     /// Performs a step of the service, on a thread of its own.
@@ -168,6 +192,46 @@ import Testing
         #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * 30))
     }
 
+    @Test func `a refused entity does not end the import of another one with later hours`() async throws {
+        try await writeHistory(hours: 1)
+        try await writeIndoorTemperature(at: Self.hour * 30 + .seconds(120))
+        home.content.update { $0.refusedImport = .init("sensor.weather_temperature", code: "invalid_format") }
+        let service = try service()
+        #expect(await step(service, at: .zero) == .done)
+        #expect(await step(service, at: Self.hour * 31 + .seconds(300)) == .done)
+        #expect(home.content.state.imports.map { $0.contains("sensor.weather_indoor") } == [true])
+        #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * 31))
+    }
+
+    @Test func `hours that are refused for 30 days are passed over, with one message`() async throws {
+        let days = 24 * 30
+        try await writeHistory(hours: [0, 25, days + 20])
+        let service = try service()
+        #expect(await step(service, at: .zero) == .done)
+        home.content.update { $0.refusedImport = .init("sensor.weather_temperature", code: "invalid_format") }
+        for hour in [24, 26] {
+            #expect(await step(service, at: Self.hour * (days + hour) + .seconds(300)) == .failed)
+            #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * hour))
+            #expect(cursor.read()?.first == Self.start)
+        }
+        let passed = lines.withLock { $0.filter { $0.contains("passed over after 30 days") } }
+        #expect(passed.count == 1)
+        home.content.update { $0.refusedImport = nil }
+        #expect(await step(service, at: Self.hour * (days + 26) + .seconds(400)) == .done)
+        #expect(try imported().map { $0[2] } == [20 + Double(days + 20)])
+        #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * (days + 26)))
+    }
+
+    @Test func `hours of an outage wait for more than 30 days`() async throws {
+        let days = 24 * 30
+        try await writeHistory(hours: [0, days + 20])
+        let service = try service()
+        #expect(await step(service, at: .zero) == .done)
+        home.content.update { $0.state = "STARTING" }
+        #expect(await step(service, at: Self.hour * (days + 24) + .seconds(300)) == .failed)
+        #expect(cursor.read()?.next == Self.start)
+    }
+
     @Test func `hours with values that came late are imported again with the next hour`() async throws {
         try await writeHistory(hours: 4)
         let service = try service()
@@ -214,24 +278,7 @@ import Testing
 
     @Test func `streams with one metric name have statistics of their own`() async throws {
         try await writeHistory(hours: 1)
-        let other = StreamDefinition(
-            device: "weather",
-            profile: "test",
-            stream: "indoor",
-            metrics: [MetricDescriptor(name: "temperature", unit: "°C")]
-        )
-        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { Self.start })
-        let history = try await ReadingHistory.open(options, log: .silent)
-        var batch = ReadingBatch()
-        batch.samples = [Sample(metric: 0, value: .real(40))]
-        let time = Self.start.advanced(by: .seconds(120))
-        batch.readings = [Reading(stream: other, time: time, source: .read, samples: 0..<1)]
-        try await history.append(batch)
-        try await history.close()
-        home.content.update { content in
-            let id = "gattherd_attic_c0ffee000020_indoor-temperature"
-            content.add("sensor.weather_indoor", uniqueID: id, unit: "°C")
-        }
+        try await writeIndoorTemperature(at: .seconds(120))
         let service = try service()
         #expect(await step(service, at: .zero) == .done)
         #expect(await step(service, at: .seconds(3600 + 300)) == .done)

@@ -38,7 +38,7 @@ import Testing
         #expect(home.status == "homeassistant/status" && home.defaultStatus == nil)
     }
 
-    @Test func `a device's discovery payload is exactly as expected`() {
+    @Test func `a device's discovery payload has all its components and nothing else`() {
         let metrics = [
             MetricDescriptor(name: "heart_rate", unit: "bpm"),
             MetricDescriptor(name: "sensor_contact", kind: .state, domain: .boolean),

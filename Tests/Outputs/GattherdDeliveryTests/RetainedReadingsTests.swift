@@ -70,57 +70,96 @@ struct RetainedReadingsTests {
 
     @Test func `the state that an earlier session published does not hide the loss`() {
         var check = RetainedStateCheck()
-        check.subscribed(in: 1)
+        check.subscribed(in: 1, at: .zero)
         // The session ends before the readings are published again.
         check.found(in: 2)
-        check.subscribed(in: 2)
-        #expect(check.isLost)
+        check.subscribed(in: 2, at: .seconds(3))
+        #expect(check.loss == RetainedStateCheck.Loss(session: 1, time: .zero))
+        check.subscribed(in: 3, at: .seconds(6))
+        check.found(in: 3)
+        #expect(check.loss == RetainedStateCheck.Loss(session: 1, time: .zero))
         check.repaired()
-        #expect(!check.isLost)
+        #expect(check.loss == nil)
+    }
+
+    @Test func `a broker that has lost the state again has lost what was published meanwhile`() {
+        var check = RetainedStateCheck()
+        check.subscribed(in: 1, at: .zero)
+        check.subscribed(in: 3, at: .seconds(3))
+        #expect(check.loss == RetainedStateCheck.Loss(session: 3, time: .seconds(3)))
     }
 
     @Test(arguments: [true, false])
     func `a state that arrives before or after the answer to the subscription is found`(isEarly: Bool) {
         var check = RetainedStateCheck()
         if isEarly { check.found(in: 1) }
-        check.subscribed(in: 1)
+        check.subscribed(in: 1, at: .zero)
         if !isEarly { check.found(in: 1) }
-        #expect(!check.isLost)
+        #expect(check.loss == nil)
     }
 
-    @Test func `only topics without a reading in the session are missing, each with its newest reading`() {
-        var retained = RetainedReadings()
+    @Test func `only streams without a reading since the loss are missing, each with its newest reading`() {
+        var streams = PublishedStreams()
         for (seq, device, session) in [(1, "strap", 1), (2, "lamp", 1), (3, "strap", 1), (4, "lamp", 2)] {
-            retained.record(Self.reading(Int64(seq), of: device), on: device, in: session)
+            let reading = Self.reading(Int64(seq), of: device)
+            Self.stream(of: reading, in: &streams).record(reading, in: session)
         }
-        #expect(retained.missing(in: 2).map(\.seq) == [3])
-        #expect(retained.missing(in: 3).map(\.seq) == [3, 4])
-        retained.remove("strap")
-        #expect(retained.missing(in: 3).map(\.seq) == [4])
+        #expect(streams.missing(since: 2) == [Self.reading(3, of: "strap")])
+        #expect(streams.missing(since: 3) == [Self.reading(3, of: "strap"), Self.reading(4, of: "lamp")])
+        streams.remove("strap")
+        #expect(streams.missing(since: 3).map(\.seq) == [4])
     }
 
-    @Test func `a reading is missing until it or a newer one of its topic is published and not refused`() {
-        var retained = RetainedReadings()
+    @Test func `readings that the broker has not accepted follow all other missing ones`() {
+        var streams = PublishedStreams()
+        for seq in 1...4 as ClosedRange<Int64> {
+            let reading = Self.reading(seq, of: "device\(seq)")
+            let stream = Self.stream(of: reading, in: &streams)
+            stream.record(reading, in: 1)
+            if seq < 3 { stream.refused(reading) }
+        }
+        #expect(streams.missing(since: 2).map(\.seq) == [3, 4, 1, 2])
+    }
+
+    @Test func `a stream has its newest reading when its rule changes and when its definition is made anew`() {
+        var streams = PublishedStreams()
+        let reading = Self.reading(1, of: "strap")
+        Self.stream(of: reading, in: &streams).record(reading, in: 1)
+        var rule = StreamPublishing()
+        rule.isRetained = false
+        streams.update { _, _ in rule }
+        let same = Self.stream(of: Self.reading(2, of: "strap"), in: &streams)
+        #expect(!same.rule.isRetained && same === Self.stream(of: reading, in: &streams))
+        #expect(same.isMissing(reading, since: 2))
+    }
+
+    @Test func `a reading is missing until it or a newer one of its stream is published and not refused`() {
+        let stream = PublishedStream(topic: "strap", rule: StreamPublishing())
         let (old, new) = (Self.reading(1, of: "strap"), Self.reading(2, of: "strap"))
-        retained.record(old, on: "strap", in: 1)
-        #expect(retained.isMissing(old, on: "strap", in: 2))
-        retained.record(old, on: "strap", in: 2)
-        #expect(!retained.isMissing(old, on: "strap", in: 2))
-        retained.refused(old, on: "strap")
-        #expect(retained.isMissing(old, on: "strap", in: 2))
-        retained.record(new, on: "strap", in: 2)
-        retained.refused(old, on: "strap")
-        #expect(!retained.isMissing(old, on: "strap", in: 2) && !retained.isMissing(new, on: "strap", in: 2))
+        stream.record(old, in: 1)
+        #expect(stream.isMissing(old, since: 2))
+        stream.record(old, in: 3)
+        #expect(!stream.isMissing(old, since: 2))
+        stream.refused(old)
+        #expect(stream.isMissing(old, since: 2))
+        stream.record(new, in: 3)
+        stream.refused(old)
+        #expect(!stream.isMissing(old, since: 2) && !stream.isMissing(new, since: 2))
+    }
+
+    private static func stream(of reading: JournalReading, in streams: inout PublishedStreams) -> PublishedStream {
+        streams.stream(reading.stream) { PublishedStream(topic: $0.device, rule: StreamPublishing()) }
     }
 
     private static func reading(_ seq: Int64, of device: String) -> JournalReading {
-        let stream = StreamDefinition(device: device, profile: "p", stream: "s", metrics: [])
+        let metric = MetricDescriptor(name: "m")
+        let stream = StreamDefinition(device: device, profile: "p", stream: "s", metrics: [metric])
         return JournalReading(
             seq: seq,
             stream: stream,
             time: Timestamp(microseconds: seq),
             source: .notify,
-            samples: []
+            samples: [Sample(metric: 0, value: .integer(seq))]
         )
     }
 }

@@ -81,24 +81,72 @@ struct RetainedRepairTests {
         #expect(book.withLock { $0.seqs } == [1, 2, 1])
     }
 
-    /// The third session finds the state that the second one has published.
+    /// Each session ends when the broker has accepted one repeated reading.
     ///
-    /// One packet is sent at a time, because the second one ended with unanswered packets.
-    @Test func `a repair that the end of the session interrupts begins anew`() async throws {
+    /// The later ones find the state that the first of them has published.
+    @Test func `a repair that lost connections interrupt continues with the readings without an answer`() async throws {
         let book = Locked(Book())
         let broker = try Self.broker(accepting: 3) { client, number in
-            guard number > 1 else {
-                client.readings(1).forEach { client.answer($0) }
-                return client.end()
-            }
             while let packet = client.next() {
-                if let seq = packet.seq { book.withLock { $0.seqs.append(seq) } }
-                if packet.isSubscription(to: "bridge/state/#") { client.send(client.retainedState) }
+                if number > 1, packet.isSubscription(to: "bridge/state/#") { client.send(client.retainedState) }
                 client.answer(packet)
+                guard let seq = packet.seq else { continue }
+                book.withLock { $0.seqs.append(seq) }
+                return client.end()
             }
         }
         let delivery = broker.delivery(try Self.fixture(devices: 3)) { $0.repairPause = .zero }
         try await delivery.running { try await eventually { book.withLock { $0.seqs.count } >= 3 } }
-        #expect(book.withLock { $0.seqs } == [1, 2, 3])
+        #expect(book.withLock { $0.seqs.sorted() } == [1, 2, 3])
+    }
+}
+
+/// The order and the times of a repair, in virtual time.
+@Suite struct RepairQueueTests {
+    private static func queue(_ count: Int64, pace: TokenBucket) -> RepairQueue {
+        var options = DeliveryMachine.Options()
+        options.pace = pace
+        options.retryPause = .seconds(1)
+        var queue = RepairQueue(options)
+        let stream = StreamDefinition(device: "strap", profile: "p", stream: "s", metrics: [])
+        let readings = (1...count).map {
+            JournalReading(seq: $0, stream: stream, time: Timestamp(microseconds: $0), source: .notify, samples: [])
+        }
+        queue.start(readings)
+        return queue
+    }
+
+    @Test func `repeated readings keep the pace of a backlog`() {
+        var queue = Self.queue(1000, pace: TokenBucket(rate: 100, burst: 10))
+        var (now, seqs) = (Duration.zero, [Int64]())
+        while !queue.isEmpty {
+            while let item = queue.dequeue(at: now, where: { _ in true }) { seqs.append(item.reading.seq) }
+            #expect(Double(seqs.count) <= 10 + 100 * (now / .seconds(1)) + 1)
+            now = queue.nextTime(at: now)
+        }
+        #expect(seqs == Array(1...1000))
+        #expect(now >= .seconds(9) && now <= .seconds(11))
+    }
+
+    @Test func `readings that are no longer missing need no time`() {
+        var queue = Self.queue(1000, pace: TokenBucket(rate: 1, burst: 1))
+        let item = queue.dequeue(at: .zero) { $0.seq == 1000 }
+        #expect(item?.reading.seq == 1000)
+        #expect(queue.isEmpty)
+    }
+
+    @Test func `a refused reading follows the others after growing pauses, and is given up in the end`() {
+        var queue = Self.queue(2, pace: TokenBucket())
+        var (now, seqs) = (Duration.zero, [Int64]())
+        var pauses: [Duration] = []
+        while !queue.isEmpty {
+            now = queue.nextTime(at: now)
+            guard let item = queue.dequeue(at: now, where: { _ in true }) else { break }
+            seqs.append(item.reading.seq)
+            guard item.reading.seq == 1, queue.retry(item, at: now) else { continue }
+            pauses.append(queue.nextTime(at: now) - now)
+        }
+        #expect(seqs == [1, 2] + Array(repeating: 1, count: 6))
+        #expect(pauses == [1, 2, 4, 8, 16, 32].map { .seconds($0) })
     }
 }

@@ -114,7 +114,7 @@ import Testing
             content.add("sensor.roof", uniqueID: "gattherd_attic_a_env-temperature", unit: "°C")
             content.refusedImport = .init("sensor.roof", code: "invalid_format")
         }
-        #expect(error?.kind == .refused)
+        #expect(error?.kind == .refusesAll)
         #expect(error?.description.contains("sensor.roof: ") == true)
     }
 

@@ -203,7 +203,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct VictoriaServerTests {
     @Test(arguments: [
         InfluxOptions.Database.database("home", retentionPolicy: nil), .bucket("home", organisation: nil),
-    ]) func `numbers are found, each once`(database: InfluxOptions.Database) async throws {
+    ]) func `overlapping batches give each number once`(database: InfluxOptions.Database) async throws {
         let server = try VictoriaServer()
         try await server.start()
         let sink = InfluxSink(try InfluxOptions(server.url, database))

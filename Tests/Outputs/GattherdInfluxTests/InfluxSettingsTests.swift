@@ -21,7 +21,7 @@ struct InfluxSettingsTests {
         return (configuration.outputs.first?.settings(of: InfluxOutput.self), summaries)
     }
 
-    @Test func `the keys are read`() throws {
+    @Test func `all keys of the section influx are read`() throws {
         let (found, errors) = parse(
             """
             url: https://db.lan:8086

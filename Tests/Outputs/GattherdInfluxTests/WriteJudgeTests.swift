@@ -96,7 +96,7 @@ struct WriteJudgeTests {
         #expect(fault(try judge(429, retryAfter: .seconds(60)))?.retryAfter == .seconds(60))
     }
 
-    @Test func `the remedy is named`() throws {
+    @Test func `a refused write is a fault that names the remedy`() throws {
         let token = InfluxCredentials.token("s3cret")
         let password = InfluxCredentials.password(user: "u", "s3cret")
         for (answer, words) in [

@@ -27,7 +27,7 @@ import Testing
         #expect(settings.maxSize == nil && settings.keep == 5 && settings.isSynced)
     }
 
-    @Test func `all keys are read`() throws {
+    @Test func `all keys of the section lines are read`() throws {
         let settings = try settings("lines: {path: /a, max_size: 2MiB, keep: 3, fsync: false, max_backlog: 5000}")
         #expect(settings.maxSize == 2 << 20 && settings.keep == 3 && !settings.isSynced)
     }

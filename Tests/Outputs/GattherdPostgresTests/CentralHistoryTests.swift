@@ -178,7 +178,7 @@ struct CentralHistoryTests {
         try await history.close()
     }
 
-    @Test func `a centre that is put back to an earlier state gets the rest again`() async throws {
+    @Test func `a centre restored from a backup receives the missing entries again`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         let clock = SlowClock()

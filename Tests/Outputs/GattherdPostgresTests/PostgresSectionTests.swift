@@ -20,7 +20,7 @@ struct PostgresSectionTests {
         return try #require(configuration.outputs.first?.settings(of: PostgresOutput.self))
     }
 
-    @Test func `a URL is enough`() throws {
+    @Test func `the URL is the only required key`() throws {
         let settings = try settings("postgres: {url: 'postgresql://db.example.com/gattherd'}")
         #expect("\(settings.url.value)" == "db.example.com/gattherd")
         #expect(settings.password == nil && settings.authority == nil && settings.gateway == nil)

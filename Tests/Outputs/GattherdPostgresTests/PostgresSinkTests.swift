@@ -83,6 +83,23 @@ struct PostgresSinkTests {
         #expect(try await sink.cursor(in: epoch) == 10)
     }
 
+    @Test func `a gateway that returns to an older journal has the backlog and the cursor of that one`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let state = "SELECT epoch, cursor, lag FROM gattherd.gateways"
+        try await sink.deliver(Entries.numbered(1...10))
+        try await sink.deliver(Entries.numbered(1...3), in: .other)
+        #expect(try await centre.rows(state) == [[JournalEpoch.other.text, "3", "0"]])
+        for (epoch, end) in [(JournalEpoch.test, 20), (JournalEpoch.other, 30), (JournalEpoch.test, 40)] {
+            try await sink.deliver(Entries.numbered(1...Int64(end)), in: epoch)
+            #expect(try await centre.rows(state) == [[epoch.text, "\(end)", "0"]])
+        }
+        // The clock of the database has been ahead.
+        _ = try await centre.rows("UPDATE gattherd.journal SET since = since + interval '1 year' WHERE cursor = 40")
+        #expect(try await sink.cursor(in: .other) == 30)
+        #expect(try await centre.value("SELECT cursor FROM gattherd.gateways") == "30")
+    }
+
     @Test func `all kinds of entries arrive with the columns of the file`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -18,7 +18,7 @@ import Testing
         return (configuration.outputs.first?.settings(of: SparkplugOutput.self), summaries)
     }
 
-    @Test func `the keys are read`() throws {
+    @Test func `all keys of the section sparkplug are read`() throws {
         let (found, errors) = parse(
             """
             url: mqtts://broker.lan

@@ -147,7 +147,7 @@ enum CPlugin {
             switch (size ? payload[0] : 255) {
             case 0: sink->integer(sink->context, 0, ++*(int64_t *)session); return GATTHERD_OK;
             case 1: sink->integer(sink->context, 9, 1); return GATTHERD_OK;
-            case 2: for (;;) { static int n; sink->null(sink->context, 0); if (++n > 9000) return GATTHERD_OK; }
+            case 2: for (;;) { static int n; sink->null(sink->context, 1); if (++n > 9000) return GATTHERD_OK; }
             case 3: sink->text(sink->context, 0, "\\xff\\x00", 2); return GATTHERD_OK;
             case 4: sink->text(sink->context, 0, NULL, 5); return GATTHERD_OK;
             case 5: sink->text(sink->context, 0, "x", (size_t)-1); return GATTHERD_OK;
@@ -156,6 +156,8 @@ enum CPlugin {
             case 8: sink->fail(sink->context, "said so", 7); return GATTHERD_OK;
             case 9: sink->boolean(sink->context, 0, 200); return GATTHERD_OK;
             case 10: sink->integer(sink->context, 0, sessions); return GATTHERD_OK;
+            case 11: for (int i = 0; i < 2; i++) sink->integer(sink->context, 0, i); return GATTHERD_OK;
+            case 12: for (int i = 0; i < 2; i++) sink->integer(sink->context, 1, i); return GATTHERD_OK;
             default: return GATTHERD_REJECT;
             }
         }
@@ -171,13 +173,15 @@ enum CPlugin {
 
         static const gattherd_metric metric = {METRIC_SIZE, KIND, 0, 0, METRIC, UNIT};
         static const gattherd_metric *metrics[] = {&metric};
+        static const gattherd_metric list = {sizeof list, GATTHERD_METRIC_GAUGE, GATTHERD_METRIC_REPEATED, 0, "list"};
+        static const gattherd_metric *asked_metrics[] = {&metric, &list};
         static const char *tests[] = {TESTS};
         static const gattherd_characteristic measured = {
             sizeof measured, SUBSCRIPTION, GATTHERD_REQUIRED, METRIC_COUNT, UUID, NULL, STREAM, METRICS, POLL, 5000,
             .test_count = TEST_COUNT, .tests = tests};
         static const gattherd_characteristic asked = {
-            sizeof asked, GATTHERD_SUBSCRIBE_NONE, GATTHERD_READ_AT_CONNECT, 1,
-            "7a4b0001-999f-4717-b63a-066e06971f59", "180f", SECOND_STREAM, metrics, 0, 0};
+            sizeof asked, GATTHERD_SUBSCRIBE_NONE, GATTHERD_READ_AT_CONNECT, 2,
+            "7a4b0001-999f-4717-b63a-066e06971f59", "180f", SECOND_STREAM, asked_metrics, 0, 0};
         static const gattherd_characteristic *characteristics[] = {&measured, &asked};
         static const char *labels[] = {"off", "on"};
         static const gattherd_response done = {.struct_size = sizeof done, .pattern = PATTERN};

@@ -46,6 +46,7 @@ struct CatalogueComparisonTests {
         let index = ProfileTools.characteristic(result.stream, of: profile) ?? 0
         guard payloads.count == 1, let recorded = payloads.first, !recorded.isEmpty else { return [] }
         let mutated = (0..<Self.mutations).map { _ in mutation(of: recorded, &generator) }
+            .filter { !profile.isForAdvertisements || profile.advertisements[index].begins($0) }
         return ([recorded] + mutated).enumerated().map { number, octets in
             json(octets, index, profile, result.sender, isRecorded: number == 0)
         }
@@ -137,5 +138,17 @@ struct CatalogueComparisonTests {
             writer.key("reject")
             writer.string(error.description)
         }
+    }
+}
+
+extension AdvertisementDescriptor {
+    /// False for a payload of another frame, which the daemon would not decode as this one.
+    fileprivate func begins(_ payload: [UInt8]) -> Bool {
+        var rest = payload[...]
+        for part in before {
+            if part.beginning?.fits(rest.prefix(part.length)) == false { return false }
+            rest = rest.dropFirst(part.length)
+        }
+        return beginning?.fits(rest) != false
     }
 }

@@ -37,7 +37,7 @@ struct FormatTests {
             ("uuid128", "59 1F 97 06 6E 06 3A B6 17 47 9F 99 E6 BF 4B 7A", "7a4bbfe6-999f-4717-b63a-066e06971f59"),
         ]
     )
-    func `UUIDs are texts`(type: String, hex: String, value: String) throws {
+    func `UUIDs are decoded to text`(type: String, hex: String, value: String) throws {
         #expect(try decode(hex, "{metric: x, type: \(type)}") == ["x \"\(value)\""])
     }
 

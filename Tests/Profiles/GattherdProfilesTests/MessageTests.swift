@@ -22,7 +22,7 @@ struct MessageTests {
 
     private static let counted = "message: {begins: DD, length: {at: 2, type: u8, add: 4}}"
 
-    @Test func `the keys become rules`() throws {
+    @Test func `the keys poll and message become rules of the stream`() throws {
         let poll = "poll: {every: 30s, uuid: ff02, write: [01 02, '03'], within: 3s, response: false}"
         let message = "message: {begins: [DD 03, 'DD ??'], length: {at: 2, type: u16be}, ignore: 41 54, within: 1s}"
         let profile = try DeclarativeText.compile(Self.profile("\(poll)\n    \(message)"))
@@ -72,7 +72,7 @@ struct MessageTests {
             ("read: true\n    message: {length: 5}", "'message' is for notified values, and this one is also read"),
         ]
     )
-    func `mistakes are reported`(line: String, reason: String) throws {
+    func `mistakes in poll and message are reported with the reason`(line: String, reason: String) throws {
         let errors = try DeclarativeText.errors(Self.profile(line))
         #expect(errors.contains { $0.contains(reason.replacing("a key 'begin'", with: "no key 'begin'")) }, "\(errors)")
     }

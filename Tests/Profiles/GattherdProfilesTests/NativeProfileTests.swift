@@ -39,7 +39,7 @@ struct NativeProfileTests {
                     service: 0x180F,
                     uuid: BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59),
                     stream: "anything",
-                    metrics: [temperature],
+                    metrics: [temperature, MetricDescriptor(name: "list", isRepeated: true)],
                     isReadAtConnect: true
                 ),
             ]
@@ -177,6 +177,7 @@ struct NativeProfileTests {
             (5, "the profile gave a text that is NULL or too long"),
             (6, "the profile rejects it, and its reason is not text"),
             (8, "said so"),
+            (11, "the profile gave metric 'temperature' twice, but did not declare it as repeated"),
             (200, "the profile rejects it without a reason"),
         ]
     )
@@ -191,6 +192,11 @@ struct NativeProfileTests {
     )
     func `unrepresentable values are converted`(payload: UInt8, value: SampleValue) throws {
         #expect(try decode([payload], 1, profile.makeDecoder()) == [Sample(metric: 0, value: value)])
+    }
+
+    @Test func `a repeated metric may have several values`() throws {
+        let values = [0, 1].map { Sample(metric: 1, value: .integer($0)) }
+        #expect(try decode([12], 1, profile.makeDecoder()) == values)
     }
 
     @Test func `an unknown characteristic is rejected`() {

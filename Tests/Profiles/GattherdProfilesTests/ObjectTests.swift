@@ -59,7 +59,14 @@ struct ObjectTests {
     @Test func `a payload of the highest number of objects ends`() throws {
         let hex = String(repeating: "09", count: 512)
         #expect(try Self.decode(hex, Self.unsized) == [])
-        #expect(try Self.decode(String(repeating: "0107", count: 9), Self.unsized)[0].contains("more than 8 values"))
+    }
+
+    @Test func `more values of a metric than have numbers reject the payload with the metric and a remedy`() throws {
+        let (eight, nine) = (String(repeating: "0107", count: 8), String(repeating: "0107", count: 9))
+        #expect(try Self.decode(eight, Self.unsized).last == "x_8 7")
+        let reason = try #require(try Self.decode(nine, Self.unsized).first)
+        let words = "it has more than 8 values of 'x'; numbered metrics end at 'x_8', so the profile needs a list"
+        #expect(reason == words)
     }
 
     @Test func `random payloads are decoded or rejected`() throws {

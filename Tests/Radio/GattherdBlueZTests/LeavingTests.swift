@@ -36,6 +36,34 @@ import Testing
         }
     }
 
+    @Test func `a closed central keeps no pairing delegate`() async throws {
+        try await Stage.run { stage in
+            await stage.central.close()
+            var owned = OwnedDelegate()
+            do {
+                let delegate = AcceptingDelegate()
+                owned.delegate = delegate
+                await stage.central.answerPairing(with: delegate)
+            }
+            #expect(owned.delegate == nil)
+        }
+    }
+
+    @Test func `a pairing that still connects to the bus ends with the central`() async throws {
+        try await Stage.run { stage in
+            let central = stage.central
+            stage.bus.pause()
+            async let pairing = outcome { () throws(BluetoothError) in
+                try await central.pair(Stage.peripheral, by: .justWorks, timeout: .seconds(600))
+            }
+            // The pairing is counted as soon as it waits for the bus, which does not answer.
+            try await eventually { await central.entryCounts.contains { $0 > 0 } }
+            await central.close()
+            #expect(await pairing.kind == .serviceUnavailable)
+            #expect(await central.entryCounts.allSatisfy { $0 == 0 })
+        }
+    }
+
     private func count(_ member: String, _ stage: Stage) async -> Int {
         await stage.fake.asked.count { $0 == member }
     }

@@ -38,6 +38,18 @@ struct PairingTests {
         await running
     }
 
+    @Test func `the agent is registered although the task that sets the delegate is cancelled`() async throws {
+        try await Stage.run { stage in
+            let answering = Task {
+                while !Task.isCancelled { await Task.yield() }
+                await stage.central.answerPairing(with: AcceptingDelegate())
+            }
+            answering.cancel()
+            await answering.value
+            await stage.fake.waitForCall("RegisterAgent")
+        }
+    }
+
     @Test func `without a delegate there is no agent`() async throws {
         try await Stage.run { stage in
             #expect(await !stage.fake.asked.contains("RegisterAgent"))

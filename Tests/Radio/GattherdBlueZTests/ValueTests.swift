@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a value is read`() async throws {
+    @Test func `a read returns the characteristic's value`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             #expect(try await stage.central.read(characteristic) == [1, 2, 3])

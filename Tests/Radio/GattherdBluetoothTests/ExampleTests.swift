@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test @MainActor func `the demo shows and does what the state allows`() async throws {
+    @Test @MainActor func `the demo offers and performs only the actions that the state allows`() async throws {
         let (input, keyboard) = AsyncStream.makeStream(of: String.self)
         let screen = LatestValue("")
         func wait(for text: String) async { for await now in screen.watch() where now.contains(text) { return } }

@@ -35,6 +35,8 @@ final class FakeBackend: ClientBackend {
     let pending = LatestValue(0)
     /// The number of calls in progress when the central closed.
     let pendingAtClose = LatestValue<Int?>(nil)
+    /// The number of calls of ``run()``.
+    let runs = LatestValue(0)
     /// The ATT MTU of all links.
     let linkMTU = LatestValue(100)
 
@@ -167,6 +169,7 @@ final class FakeBackend: ClientBackend {
     private func last(_ id: PeripheralID) -> String { "\(id.address.value & 0xFF)" }
 
     func run() async {
+        runs.update { $0 += 1 }
         for await _ in LatestValue(0).watch() {}
     }
 

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a central that closes has ended its attempts before`() async throws {
+    @Test func `a central ends its attempts to connect before it closes its backend`() async throws {
         let backend = FakeBackend()
         try await Bench.run(on: backend) { bench in
             try await bench.central.waitUntilReady()
@@ -155,6 +155,19 @@ import Testing
             #expect(result.error != nil)
             let strap = try bench.strap
             #expect(strap.connectionState.reason != nil)
+        }
+    }
+
+    @Test func `a subscription that has its turn after the end of the central fails`() async throws {
+        try await Bench.run({ $0.keepsLinks = true }) { bench in
+            let strap = try await bench.connected()
+            // The operation began before the central was closed.
+            let link = try #require(bench.central.link(strap.id))
+            await bench.central.close()
+            let subscriber = Subscriber(central: bench.central, link: link)
+            let measurement = try #require(Bench.table.first?.characteristics.first)
+            let result = await outcome { try await subscriber.listen(to: measurement, .bufferingOldest(1)) }
+            #expect(result.error?.detail == "the central is closed")
         }
     }
 

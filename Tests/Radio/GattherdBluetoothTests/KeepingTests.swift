@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `a policy that refuses ends the attempts`() async throws {
+    @Test func `a policy that refuses an attempt ends the reconnecting`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
             let changes = strap.connectionStateChanges()

@@ -36,6 +36,17 @@ import Testing
         await life
     }
 
+    @Test func `a second run waits for the end of the first`() async throws {
+        let backend = FakeBackend()
+        let central = Central(backend: backend)
+        async let first: Void = central.run()
+        async let second: Void = central.run()
+        try await central.waitUntilReady()
+        await central.close()
+        _ = await (first, second)
+        #expect(backend.runs.state == 1)
+    }
+
     // MARK: - After
 
     /// Runs `body` with a central that was closed and had a link.

@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `the model has the central's state`() async throws {
+    @Test func `the model follows the state of the central`() async throws {
         let backend = FakeBackend(isPowered: false)
         try await Bench.run(on: backend) { bench in
             let model = CentralModel(bench.central)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `a scan ends when the model begins another one`() async throws {
+    @Test func `a new scan of a model ends its earlier scan`() async throws {
         try await Bench.run { bench in
             let model = CentralModel(bench.central)
             await withTaskGroup(of: Void.self) { group in

@@ -44,7 +44,7 @@ import Testing
         )
     }
 
-    @Test func `operations without a characteristic, and refused ones, have a line too`() async throws {
+    @Test func `operations without a characteristic and refused operations are logged too`() async throws {
         let lines = try await lines(.debug) { bench, strap in
             try await strap.pair()
             _ = try await strap.readRSSI()

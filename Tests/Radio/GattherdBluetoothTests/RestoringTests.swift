@@ -134,6 +134,20 @@ import Testing
         }
     }
 
+    @Test func `a restoration fails if the central closes meanwhile`() async throws {
+        let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [])
+        try await Bench.run { bench in
+            bench.backend.know(FakeBackend.strap)
+            bench.backend.setConnected(FakeBackend.strap, true)
+            bench.backend.hang("connect")
+            let central = bench.central
+            async let restoration = outcome { try await central.restore(from: .init(peripherals: [entry])) }
+            await bench.backend.waitUntilAsked("connect 1")
+            await central.close()
+            #expect(await restoration.error?.detail == "the central is closed")
+        }
+    }
+
     @Test func `a cancelled restoration restores no further peripherals`() async throws {
         let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [0x2A37])
         try await Bench.run { bench in

@@ -77,7 +77,7 @@ private actor Actor {
 }
 
 @Suite(.timeLimit(.minutes(3))) struct DBusConnectionTests {
-    @Test func `a call is answered`() async throws {
+    @Test func `a call returns the values of its reply`() async throws {
         let stage = try await Stage()
         #expect(await stage.client.uniqueName.hasPrefix(":1."))
         #expect(try await stage.call("Echo", .string("hello"), .int32(-1)) == [.string("hello"), .int32(-1)])

@@ -304,6 +304,54 @@ struct ClockTests {
         try expectSummaries()
     }
 
+    /// The search of the whole hour would take 2.6 million instructions.
+    @Test func `the search for corrected records in an hour of many samples is limited`() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        try append(1, to: file, machine)
+        machine.pass(1800 + Self.day)
+        try append(1, to: file, machine)
+        try finishUpkeep(file)
+        try file.connection.execute(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
+            INSERT INTO sample SELECT ts / 3600000000 * 3600000000 + 1800000000 + i, seq, 0, series, 0
+            FROM n, (SELECT * FROM sample ORDER BY ts LIMIT 1)
+            """
+        )
+        try file.close()
+        machine.restart(error: 5000)
+        file = try open(machine, after: file)
+        try appendRecords(1, to: file, machine)
+        machine.pass(60)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        while let shift = file.clock.currentShift, shift.phase != .newMinutes { try file.upkeep() }
+        #expect(file.clock.currentShift != nil)
+        let thousands = try thousandsOfInstructions(of: file.connection) { try file.upkeep() }
+        #expect(thousands > 500 && thousands < 2000)
+    }
+
+    /// Returns the number of SQLite's instructions that `body` executes, in thousands.
+    private func thousandsOfInstructions(of connection: SQLiteConnection, _ body: () throws -> Void) throws -> Int {
+        var count = 0
+        try unsafe withUnsafeMutablePointer(to: &count) { pointer in
+            unsafe sqlite3_progress_handler(
+                connection.raw,
+                1000,
+                { context in
+                    unsafe context?.assumingMemoryBound(to: Int.self).pointee += 1
+                    return 0
+                },
+                pointer
+            )
+            defer { unsafe sqlite3_progress_handler(connection.raw, 0, nil, nil) }
+            try body()
+        }
+        return count
+    }
+
     @Test(
         arguments: [-20_000 * day, -day, -90, -2, 2, 90, day, 20_000 * day]
     )

@@ -183,5 +183,43 @@ struct EpochTests {
         try await consumer.rewind(to: 0)
         #expect(try await consumer.entries(after: 0, limit: 100).readings.count == 10)
         try await history.close()
+        var notices: [HistoryNotice] = []
+        for await notice in history.notices { notices.append(notice) }
+        #expect(notices.filter { $0 == .olderCopy(output: "mqtt", through: 11) }.count == 1)
+    }
+
+    /// The files of a closed history, as the image of a disk has them.
+    private func copyFiles(to image: String, from source: String) throws {
+        for suffix in ["", "-seq"] { try copy(source + suffix, to: image + suffix) }
+    }
+
+    @Test func `an older copy of both files starts a new epoch however late its receiver answers`() throws {
+        let image = folder.file("image.db")
+        let first = try run(10)
+        try copyFiles(to: image, from: folder.database)
+        try run(5)
+        try copyFiles(to: folder.database, from: image)
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        #expect(try file.epoch() == first)
+        try file.append(.plain(integers: 0..<10))
+        #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: 15) }
+        let second = try file.epoch()
+        #expect(second.text != first.text && second.earlier.isEmpty)
+        try file.rewind("mqtt", to: 0)
+        #expect(try file.entries(after: 0, limit: 100, for: "mqtt").readings.map(\.seq) == Array(1...20))
+        try file.close()
+    }
+
+    @Test func `a receiver has numbers of this run after its first contact, or after an acknowledgement`() throws {
+        let consumers = [JournalConsumerOptions(name: "mqtt"), JournalConsumerOptions(name: "copy")]
+        let file = try HistoryFile(path: folder.database, consumers: consumers, log: .silent)
+        let first = try file.epoch()
+        try file.rewind("mqtt", to: 0)
+        try file.append(.plain(integers: 0..<10))
+        try file.rewind("mqtt", to: 10)
+        file.journal?.acknowledge(through: 5, by: "copy")
+        try file.rewind("copy", to: 7)
+        #expect(try file.epoch() == first)
+        try file.close()
     }
 }

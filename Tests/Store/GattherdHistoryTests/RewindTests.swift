@@ -76,6 +76,7 @@ struct RewindTests {
 
     @Test func `a consumer moves forward to the cursor of a receiver that has more`() async throws {
         let history = try await open(Self.copy)
+        try await history.consumer("copy").rewind(to: 0)
         try await history.append(.plain(integers: 0..<10))
         try await history.consumer("copy").rewind(to: 8)
         #expect(try await history.consumer("copy").acknowledged() == 8)

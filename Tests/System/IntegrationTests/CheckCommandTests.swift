@@ -167,18 +167,48 @@ import Testing
             devices:
               - name: a
                 address: C0:FF:EE:00:00:01
+                profiles: [room]
                 publish: {streams: {ari: {qos: 0}, air: {deadband: {temprature: 1}}, air_2: {qos: 1}, air_x: {qos: 1}}}
                 controls: [led]
             """
         let outcome = try await check(text, with: ["p/room.yaml": profile])
         #expect(outcome.code == 78)
-        #expect(outcome.complaints.contains("g.yaml:5:25: error: no profile of the device has a stream 'ari'; did you"))
+        #expect(outcome.complaints.contains("g.yaml:6:25: error: no profile of the device has a stream 'ari'; did you"))
         #expect(!outcome.complaints.contains("a stream 'air_2'"))
         #expect(outcome.complaints.contains("a stream 'air_x'"))
         #expect(outcome.complaints.contains("a metric 'temprature'; did you mean 'temperature'?"))
         #expect(
-            outcome.complaints.contains("g.yaml:6:16: error: no profile of the device has a control 'led'; there is")
+            outcome.complaints.contains("g.yaml:7:16: error: no profile of the device has a control 'led'; there is")
         )
+    }
+
+    @Test func `names that a device without profiles may give its values itself are warnings`() async throws {
+        let text = """
+            profiles: {paths: [p]}
+            devices:
+              - name: a
+                address: C0:FF:EE:00:00:01
+                silence: {soil_temp: 30s, y: 1h}
+                publish: {deadband: {soil_temp: 0.5}, streams: {soil_temp_2: {deadband: {soil_temp_2: 1}}}}
+            """
+        let outcome = try await check(text, with: ["p/beacon.yaml": Self.beacon])
+        let advice = "it has an effect only if the device describes it itself; gattherd profile show PROFILE lists the"
+        let words = ["stream 'soil_temp'; \(advice) streams", "metric 'soil_temp'; \(advice) metrics"]
+        #expect(outcome.code == 0, "\(outcome.complaints)")
+        for word in words { #expect(outcome.complaints.contains("warning: no profile has a \(word)")) }
+        #expect(outcome.complaints.contains("warning: no profile has a stream 'soil_temp_2'; "))
+        #expect(outcome.complaints.contains("itself; did you mean 'x'?"))
+    }
+
+    @Test(arguments: [
+        ("silence: {Soil: 30s}", "Soil"), ("silence: {lease: 30s}", "lease"),
+        ("publish: {streams: {'soil temp': {qos: 0}}}", "soil temp"),
+    ])
+    func `a name that no device can give itself is an error`(keys: String, name: String) async throws {
+        let text = "profiles: {paths: [p]}\ndevices: [{name: a, address: C0:FF:EE:00:00:01, \(keys)}]\n"
+        let outcome = try await check(text, with: ["p/beacon.yaml": Self.beacon])
+        #expect(outcome.code == 78)
+        #expect(outcome.complaints.contains("error: no profile of the device has a stream '\(name)'"))
     }
 
     @Test func `files of TLS are checked, and a key that everybody can read is a warning`() async throws {

@@ -24,6 +24,21 @@ import Testing
         #expect(table.count == 2 && table[0].hasPrefix("TIME  ") && table[1].contains("  strap  "))
     }
 
+    @Test func `a device is selected by its address in any notation, unless a device has that name`() async throws {
+        let history = try await HistoryFolder(seconds: 1)
+        for address in ["C0:FF:EE:00:00:01", "c0-ff-ee-00-00-01", "c0ffee000001"] {
+            let found = try await history.gattherd("history", "--device", address, "--format", "csv")
+            #expect(found.output.contains(",strap,heart_rate,0,"), "\(found.complaints)")
+        }
+        let unknown = try await history.gattherd("history", "--device", "C0:FF:EE:00:00:02")
+        #expect(unknown.code == 65 && unknown.complaints.contains("no device 'C0:FF:EE:00:00:02'"))
+        let line = #"{"ts":0,"device":"c0ffee000001","stream":"battery","metric":"level","value":7}"#
+        let file = try history.folder.write(line, to: "in.jsonl")
+        #expect(try await history.gattherd("import", file).code == 0)
+        let named = try await history.gattherd("history", "--device", "c0ffee000001", "--format", "csv")
+        #expect(named.output.contains(",c0ffee000001,level,7,") && !named.output.contains(",strap,"))
+    }
+
     @Test func `spans have exact numbers within the query`() async throws {
         let history = try await HistoryFolder()
         let spans = try await history.gattherd("history", "--metric", "heart_rate", "--every", "1m", "--format", "csv")
@@ -112,7 +127,7 @@ import Testing
         #expect(names.filter { $0.hasSuffix(".part") }.isEmpty)
     }
 
-    @Test func `errors have advice`() async throws {
+    @Test func `errors of the command history say what to write instead`() async throws {
         let history = try await HistoryFolder()
         func refusal(_ words: String...) async throws -> String {
             let run =

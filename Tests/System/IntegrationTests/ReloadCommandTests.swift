@@ -158,6 +158,18 @@ import Testing
         await stop()
     }
 
+    @Test(arguments: ["C0:FF:EE:00:00:01", "c0-ff-ee-00-00-01", "c0ffee000001"])
+    func `connect, disconnect and set take the address of the device in any notation`(address: String) async throws {
+        let disconnect = try await run("disconnect", address)
+        #expect(disconnect.output.hasPrefix("strap will be disconnected"), "\(disconnect.complaints)")
+        #expect(try await run("connect", address).output == "strap will be connected\n")
+        let set = try await run("set", address, "number", "1")
+        #expect(set.code == 65 && set.complaints.contains("strap") && !set.complaints.contains(address))
+        let other = try await run("connect", "C0:FF:EE:00:00:02")
+        #expect(other.code == 65 && other.complaints.contains("C0:FF:EE:00:00:02"))
+        await stop()
+    }
+
     @Test func `why shows the reason of a failed reload`() async throws {
         try write("zzz: 1")
         #expect(try await run("reload").code == 78)

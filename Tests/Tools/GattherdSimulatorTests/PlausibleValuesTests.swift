@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `a shorter day is the same weather in less time`() {
+    @Test func `a shorter simulated day has the same weather in less time`() {
         let long = WeatherSimulation(seed: 9, day: .seconds(86_400))
         let short = WeatherSimulation(seed: 9, day: .seconds(1200))
         #expect(long.temperature(at: 43_200) == short.temperature(at: 600))

@@ -146,7 +146,7 @@ import Testing
         ),
         (
             "gateways: [{name: a, at: [1, 2]}]\nperipherals: [{\(strap), path: {5s: [1, 2], 5s: [1, 3]}}]",
-            "2:92: error: the key '5s' stands in line 2 already"
+            "2:92: error: the key '5s' is already in line 2"
         ),
         (
             "gateways: [{name: a, at: [1, 2]}]\nperipherals: [{\(strap), path: {5s: [1, 2], 4s: [1, 3]}}]",

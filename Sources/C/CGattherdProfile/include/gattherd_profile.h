@@ -233,7 +233,10 @@ typedef struct gattherd_sink {
     uint32_t reserved;
     void *context; /* the host's; pass it to every function below */
 
-    /* Emit one sample of the metric at index `metric` of the stream. At most 4096 per call. */
+    /*
+     * Emit one sample of the metric at index `metric` of the stream. At most 4096 per call, and one of a metric without
+     * GATTHERD_METRIC_REPEATED.
+     */
     void (*integer)(void *context, uint32_t metric, int64_t value);
     void (*real)(void *context, uint32_t metric, double value); /* NaN and infinities become `null` */
     void (*boolean)(void *context, uint32_t metric, uint8_t value); /* 0 is false */

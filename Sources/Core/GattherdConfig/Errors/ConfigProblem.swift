@@ -28,6 +28,8 @@ package enum ConfigProblem: Hashable, Sendable {
     case unknownProfile(String, nearest: String?, known: [String])
     /// A stream, a metric or a control (`what`) that no profile of the device has.
     case unknownName(String, what: String, nearest: String?, known: [String])
+    /// A stream or a metric (`what`) that no profile of the device has, but that the device may describe itself.
+    case undescribedName(String, what: String, nearest: String?)
     /// A metric of an alert that no profile has.
     case unknownMetric(String, nearest: String?)
     /// A file that the configuration names and that is missing or unusable.
@@ -55,7 +57,7 @@ extension ConfigProblem {
         case .conflict: "conflict"
         case .profile: "profile"
         case .unknownProfile: "unknown_profile"
-        case .unknownName, .unknownMetric: "unknown_name"
+        case .unknownName, .undescribedName, .unknownMetric: "unknown_name"
         case .file: "unusable_file"
         case .exposedSecret: "exposed_secret"
         }
@@ -95,6 +97,9 @@ extension ConfigProblem: CustomStringConvertible {
             "no profile is named '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
         case .unknownName(let name, let what, let nearest, let known):
             "no profile of the device has a \(what) '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
+        case .undescribedName(let name, let what, let nearest):
+            "no profile has a \(what) '\(Self.shown(name))'; it has an effect only if the device describes it itself; "
+                + (nearest.map { "did you mean '\($0)'?" } ?? "gattherd profile show PROFILE lists the \(what)s")
         case .unknownMetric(let name, let nearest):
             "no profile has the metric '\(Self.shown(name))'; only a device that describes its values itself could "
                 + "raise the alert; "

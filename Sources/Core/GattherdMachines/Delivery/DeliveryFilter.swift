@@ -21,9 +21,9 @@ public struct DeliveryPolicy: Hashable, Sendable {
 
 /// The choice of the readings to publish, in journal order.
 ///
-/// Time is taken from the readings, so that a backlog is thinned out like live readings. Of the readings that the
-/// shortest interval suppresses, the last one that is a change is delayed to the end of the interval, unless a newer
-/// one is published before. In a backlog most streams have a newer reading.
+/// Time is taken from the readings, so that a backlog is thinned out like live readings. The shortest interval
+/// suppresses readings. The last of them that is a change is published at the end of the interval, unless a newer
+/// reading is published before. In a backlog most streams have a newer reading.
 public struct DeliveryFilter: Sendable {
     fileprivate typealias Values = [String: [SampleValue]]
 

@@ -21,11 +21,10 @@ public struct DeliveryMachine: Sendable {
     }
 
     private let options: Options
-    private var random: SplitMix64
+    private var pauses: ReconnectPauses
     private var phase = Phase.idle
     /// The number of the current session; events of other sessions are stale.
     private var session = 0
-    private var failures = 0
     /// True if an earlier session or attempt existed, so subscribers may have lost the broker too.
     private var hasHistory = false
     private var hasConnected = false
@@ -39,7 +38,7 @@ public struct DeliveryMachine: Sendable {
     /// Creates an idle machine; `seed` determines the jitter of retries.
     public init(options: Options = Options(), seed: UInt64) {
         self.options = options
-        random = SplitMix64(seed: seed)
+        pauses = .init(options.backoff, refused: options.refusedBackoff, stable: options.stableAfter, seed: seed)
         journal = JournalRequests(options: options)
         gate = PublishGate(options: options)
     }
@@ -347,16 +346,14 @@ public struct DeliveryMachine: Sendable {
         switch phase {
         case .connecting: break
         case .connected where leaveAt != nil: return close(at: now)
-        case .connected(let since): if now - since >= options.stableAfter { failures = 0 }
+        case .connected(let since): pauses.sessionEnded(after: now - since)
         case .leaving: return close(at: now)
         case .idle, .backingOff, .closing, .stopped: return []
         }
         let ended = session
         reset(at: now)
         hasHistory = true
-        failures += 1
-        let backoff = fault.needsConfigurationChange ? options.refusedBackoff : options.backoff
-        let delay = backoff.delay(after: failures, using: &random)
+        let delay = pauses.next(after: fault)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]
     }

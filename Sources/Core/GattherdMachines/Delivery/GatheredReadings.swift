@@ -107,7 +107,8 @@ struct GatheredReadings: Sendable {
 
     /// Ends the group of a stream, because a later reading is not gathered; its readings are due.
     ///
-    /// Readings that are gathered after that one form another group, so that no message has readings from both sides.
+    /// Readings that are gathered after the later reading form another group. So no message has readings from before
+    /// and after it.
     mutating func end(_ stream: StreamKey) {
         if let number = numbers.removeValue(forKey: stream) { groups[number]?.due = .zero }
     }

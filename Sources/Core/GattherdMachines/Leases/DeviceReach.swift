@@ -1,5 +1,8 @@
 /// The reach of one device at a gateway: the signals that it hears, its link, and the failures of the link.
 struct DeviceReach: Sendable {
+    /// The longest grace for a device that advertises seldom.
+    private static let seldomGrace = Duration.seconds(30)
+
     /// False if the device only advertises.
     private let isConnectable: Bool
     private(set) var phase = LeaseMachine.LinkPhase.none
@@ -58,10 +61,10 @@ struct DeviceReach: Sendable {
         if isConnectable, phase != .linked { beginGrace(grace, at: now) }
     }
 
-    /// Counts the device as heard for a time, three of its intervals at least.
+    /// Counts the device as heard for `grace`, or longer: for three of its intervals, up to 30 s.
     private mutating func beginGrace(_ grace: Duration, at now: Duration) {
         let interval = signals.values.compactMap(\.interval).min() ?? .zero
-        graceEnd = max(graceEnd, now + max(grace, min(interval * 3, .seconds(30))))
+        graceEnd = max(graceEnd, now + max(grace, min(interval * 3, Self.seldomGrace)))
         unlinkedSince = now
     }
 

@@ -10,6 +10,7 @@ public struct LeaseMachine: Sendable {
     /// The addresses of the devices that the gateway owned last before its restart.
     private let recalled: Set<String>
     private var devices: [String: LeaseState] = [:]
+    private var departures = LeaseDepartures()
     private var isFull = false
     private var isStopped = false
     /// The time until which the release of the leases waits for the answer of the centre; `nil` if none is due.
@@ -30,9 +31,11 @@ public struct LeaseMachine: Sendable {
     /// Applies an event and returns the effects, in order.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         switch event {
-        case .configured(let devices): configure(devices)
+        case .configured(let devices): configure(devices, at: now)
         case .heard(let device, let adapter, let rssi): self.devices[device]?.reach.record(rssi, on: adapter, at: now)
-        case .link(let device, let phase): devices[device]?.setPhase(phase, policy, at: now)
+        case .link(let device, let phase):
+            devices[device]?.setPhase(phase, policy, at: now)
+            departures.setPhase(phase, of: device, policy, at: now)
         case .slots(let isFull): self.isFull = isFull
         case .answered(let ticket, let rows):
             let effects = answered(ticket, rows, at: now)
@@ -70,6 +73,9 @@ public struct LeaseMachine: Sendable {
     public var lastOwned: Set<String> {
         Set(devices.values.lazy.filter { $0.wasOwned(by: gateway) }.map(\.settings.address))
     }
+
+    /// The devices that have left the configuration, whose links may still have to end.
+    public var departingDevices: Set<String> { departures.devices }
 
     /// True while a device is about to change its owner, so that the pauses must be short.
     public func isBusy(at now: Duration) -> Bool {
@@ -109,8 +115,8 @@ public struct LeaseMachine: Sendable {
 
     // MARK: - Devices
 
-    /// Follows the configuration; the lease of a removed device expires.
-    private mutating func configure(_ wanted: [LeasedDevice]) {
+    /// Follows the configuration; the lease of a removed device is released when its link has ended.
+    private mutating func configure(_ wanted: [LeasedDevice], at now: Duration) {
         var next: [String: LeaseState] = [:]
         for device in wanted {
             let isRecalled = recalled.contains(device.address)
@@ -125,6 +131,9 @@ public struct LeaseMachine: Sendable {
             }
             next[device.name] = state
         }
+        let addresses = Set(wanted.map(\.address))
+        departures.remove(addresses)
+        for state in devices.values where !addresses.contains(state.settings.address) { departures.add(state, at: now) }
         devices = next
         reports.keep { next[$0] != nil }
     }
@@ -198,7 +207,8 @@ public struct LeaseMachine: Sendable {
 
     private mutating func exchange(at now: Duration) -> [Effect] {
         guard exchanges.isDue(after: shortestPause(at: now), at: now) else { return [] }
-        let requests = devices.keys.sorted().compactMap { request($0, at: now) }
+        let last = departures.requests(of: gateway, policy, at: now)
+        let requests = last + devices.keys.sorted().compactMap { request($0, at: now) }
         guard !requests.isEmpty || exchanges.isContactDue(at: now) else { return [] }
         return send(requests, at: now)
     }
@@ -209,7 +219,8 @@ public struct LeaseMachine: Sendable {
 
     /// The pause between two exchanges: short while something changes hands.
     private func shortestPause(at now: Duration) -> Duration {
-        devices.values.lazy.map { outlook($0, at: now).pause }.min() ?? policy.calmPause
+        if departures.isDue(at: now) { return policy.shortestPause }
+        return devices.values.lazy.map { outlook($0, at: now).pause }.min() ?? policy.calmPause
     }
 
     private mutating func request(_ name: String, at now: Duration) -> LeaseRequest? {
@@ -254,7 +265,10 @@ public struct LeaseMachine: Sendable {
 
     private mutating func failed(_ ticket: Int) {
         guard let failed = exchanges.failed(ticket) else { return }
-        for request in failed.requests { devices[request.device]?.claimFailed() }
+        for request in failed.requests {
+            devices[request.device]?.claimFailed()
+            departures.failed(request)
+        }
     }
 
     private mutating func answered(_ ticket: Int, _ rows: [LeaseRow], at now: Duration) -> [Effect] {
@@ -262,9 +276,9 @@ public struct LeaseMachine: Sendable {
         let byAddress = Dictionary(rows.map { ($0.address, $0) }) { first, _ in first }
         var effects: [Effect] = []
         for request in answered.requests {
-            guard let row = byAddress[request.address], var state = devices[request.device],
-                state.settings.address == request.address
-            else { continue }
+            guard let row = byAddress[request.address] else { continue }
+            departures.answered(row, request, of: gateway, policy, sent: answered.sent, at: now)
+            guard var state = devices[request.device], state.settings.address == request.address else { continue }
             state.received(row, request, at: now)
             let wasOwner = state.isOwner
             state.follow(row, request.operation, of: gateway, policy, sent: answered.sent, at: now)
@@ -281,6 +295,7 @@ public struct LeaseMachine: Sendable {
         isStopped = true
         guard releases else {
             exchanges.cancel()
+            departures.removeAll()
             for name in devices.keys { devices[name]?.stop() }
             return []
         }
@@ -300,25 +315,15 @@ public struct LeaseMachine: Sendable {
     private mutating func releaseIfDue(at now: Duration) -> [Effect] {
         guard releaseEnd != nil, !exchanges.isPending else { return [] }
         releaseEnd = nil
-        let requests = devices.keys.sorted().compactMap { lastRequest($0, at: now) }
+        let requests =
+            departures.requests(of: gateway, policy, isEnd: true, at: now)
+            + devices.keys.sorted().compactMap { lastRequest($0, at: now) }
         return requests.isEmpty ? [] : send(requests, at: now)
     }
 
-    /// Returns the last request for a device; `nil` if the gateway has neither its lease nor a bid.
-    ///
-    /// Without it, other gateways would leave the device to this one until the bid is old.
     private mutating func lastRequest(_ name: String, at now: Duration) -> LeaseRequest? {
-        guard let state = devices[name] else { return nil }
-        let grant = state.grant.flatMap { now < $0.until ? $0 : nil }
-        guard grant != nil || state.hasBid(policy, at: now) else { return nil }
-        devices[name]?.stop()
-        return LeaseRequest(
-            device: name,
-            address: state.settings.address,
-            bid: LeaseBid(gateway: gateway, standing: .gone),
-            isBidDue: true,
-            operation: grant.map { .release(epoch: $0.epoch) } ?? .observe,
-            reason: "the gateway was stopped"
-        )
+        let request = devices[name]?.lastRequest(of: gateway, policy, "the gateway was stopped", at: now)
+        if request != nil { devices[name]?.stop() }
+        return request
     }
 }

@@ -30,7 +30,7 @@ public enum RecordRequest: Hashable, Sendable {
     case all
     /// All records, because the device no longer has the newest stored one.
     case allAfterNone
-    /// The records from the newest stored one on; that one is requested again to recognise a device that was reset.
+    /// The records from the newest stored one on, which is requested again to recognise a device that was reset.
     case from(Int64)
     /// The records from the newest stored one on, up to a number. After the numbers have wrapped, the device may still
     /// have higher ones from before.

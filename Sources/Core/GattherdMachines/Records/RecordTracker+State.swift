@@ -1,8 +1,8 @@
 public import GattherdModel
 
-// The durable form: fields with a semicolon between them, numbers in decimal.
+// The stored text: fields with a semicolon between them, numbers in decimal.
 extension RecordTracker {
-    /// The version of the form.
+    /// The version of this format.
     private static let version = "3"
 
     /// Restores a tracker; with an unreadable state it starts from the beginning.

@@ -30,7 +30,7 @@ public struct RecordTracker: Hashable, Sendable {
     public static let latest = DeviceClock.plausible.upperBound
     /// The maximum number of notices that wait.
     private static let mostNotices = 16
-    /// The resolution of device clocks.
+    /// The resolution of device clocks, in microseconds.
     static let resolution: Int64 = 1_000_000
 
     /// True if a missing number is a lost record; times that identify records leave out most numbers.
@@ -55,9 +55,9 @@ public struct RecordTracker: Hashable, Sendable {
     var clock = DeviceClock()
     /// The current request; `nil` before its start and after its end, when all records are live ones.
     private var request: RecordRequest?
-    /// The time at which the current request began.
+    /// The time at which the current request began, in microseconds since 1970.
     var start: Int64 = 0
-    /// The boot of the gateway, and its clock minus its uptime; empty and 0 if unknown.
+    /// The boot of the gateway, and its clock minus its uptime in microseconds; empty and 0 if unknown.
     let boot: String
     var base: Int64 = 0
     private var notices: [Notice] = []
@@ -146,9 +146,12 @@ public struct RecordTracker: Hashable, Sendable {
         done = mark
     }
 
-    /// Examines a record that belongs to one of the same number, with the generation of that one's numbers.
+    /// Examines a record that belongs to a record of another stream, which has the same number and the time.
     ///
-    /// - Returns: True if it is new.
+    /// - Parameters:
+    ///   - number: The number of both records.
+    ///   - generation: The generation of the other stream's numbers.
+    /// - Returns: True if the record is new.
     public mutating func receive(companion number: Int64, generation: Int64) -> Bool {
         if generation != self.generation {
             received = ReceivedRecords()

@@ -8,7 +8,7 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     public let description: String
     /// True if no daemon is running.
     public let isNobodyThere: Bool
-    /// True if a daemon listens and accepts no client.
+    /// True if a daemon listens, but accepts no client in time.
     let isLate: Bool
 
     init(_ path: String, _ problem: String, isNobodyThere: Bool = false, isLate: Bool = false) {

@@ -42,10 +42,15 @@ enum UnixSocket {
         guard code == 0, Glibc.listen(socket, 8) == 0 else {
             let problem = errno
             close(socket)
-            let remedy = "let this user write there, or set RUNTIME_DIRECTORY to another directory"
-            throw ControlSocketError(path, "cannot listen: \(SystemError(problem)); \(remedy)")
+            throw ControlSocketError(path, "cannot listen: \(SystemError(problem)); \(remedy(for: problem))")
         }
         return socket
+    }
+
+    /// Returns the remedy for the `errno` of a socket that cannot be created.
+    static func remedy(for code: Int32) -> String {
+        let first = code == EROFS ? "mount the file system writable" : "let this user write there"
+        return first + ", or set RUNTIME_DIRECTORY to another directory"
     }
 
     /// The longest wait for another daemon that may hang.

@@ -30,7 +30,7 @@ public final class Intake: NotificationSink {
 
         var isEmpty: Bool { entries.isEmpty && endedDecoders.isEmpty }
 
-        /// The capacity that is kept for normal load; memory beyond it is freed after a stall.
+        /// The numbers of entries and bytes whose memory is kept for normal load; more is freed after a stall.
         private static let keptEntries = 4096
         private static let keptOctets = 1 << 17
 

@@ -29,6 +29,11 @@ struct DescriptorReader: Sendable {
         }
         guard let made = describe(described, plan.streamNames) else { return plan }
         record(made.remarks)
+        guard link.context.catalogue.admit(made.profile.characteristics, describedBy: link.device.name) else {
+            let limit = StreamCatalogue.maximumDescribed
+            record(["it has described more than \(limit) different streams; further ones need a restart of gattherd"])
+            return plan
+        }
         var plan = plan
         try plan.add(made.profile)
         return plan

@@ -5,10 +5,20 @@ import GattherdSync
 
 /// The state of devices that outlives their connections: stream definitions, newest values and progress of tasks.
 final class StreamCatalogue: Sendable {
+    /// The maximum number of different streams that a device may describe itself.
+    ///
+    /// Each is remembered here, in history and by the outputs, so a device with ever new names must not add more.
+    static let maximumDescribed = 256
+
     private struct Key: Hashable, Sendable {
         let device: String
         let profile: String
         let stream: String
+    }
+
+    private struct DescribedStream: Hashable, Sendable {
+        let stream: String
+        let metrics: [MetricDescriptor]
     }
 
     private struct Shared: Sendable {
@@ -17,6 +27,8 @@ final class StreamCatalogue: Sendable {
         var progress: [Key: Locked<Int64?>] = [:]
         var records: [Key: RecordStream] = [:]
         var silences: [Key: SilenceWatch.Memory] = [:]
+        /// The streams that devices have described themselves, by device.
+        var described: [String: Set<DescribedStream>] = [:]
         var nextDecoderID = 1
     }
 
@@ -39,6 +51,17 @@ final class StreamCatalogue: Sendable {
         }
     }
 
+    /// Records streams that a device describes itself; returns false if there would be too many different ones.
+    func admit(_ streams: [CharacteristicDescriptor], describedBy device: String) -> Bool {
+        shared.withLock { shared in
+            let new = streams.map { DescribedStream(stream: $0.stream, metrics: $0.metrics) }
+            let all = (shared.described[device] ?? []).union(new)
+            guard all.count <= Self.maximumDescribed else { return false }
+            shared.described[device] = all
+            return true
+        }
+    }
+
     /// Removes a device; a session that is still ending keeps its own references.
     func remove(device: String) {
         shared.withLock { shared in
@@ -47,6 +70,7 @@ final class StreamCatalogue: Sendable {
             shared.progress = shared.progress.filter { $0.key.device != device }
             shared.records = shared.records.filter { $0.key.device != device }
             shared.silences = shared.silences.filter { $0.key.device != device }
+            shared.described[device] = nil
         }
     }
 

@@ -12,9 +12,9 @@ import GattherdSync
 final class PeripheralScan: Sendable {
     /// The time for which the adapters continue scanning after a request.
     private static let patience = Duration.seconds(15)
-    /// The maximum number of peripherals of an answer.
+    /// The maximum number of peripherals in one answer.
     private static let maximum = 200
-    /// The longest advertised name of an answer, in bytes.
+    /// The longest advertised name in an answer, in bytes.
     private static let longestName = 100
 
     private let running: RunningConfiguration

@@ -101,36 +101,39 @@ extension DeviceSettings {
         }
         let names = Set(profiles.flatMap(\.controls).map(\.name))
         let unknown = (controls ?? []).filter { !names.contains($0.value) }
-        return publish.mismatches(with: profiles) + silence.mismatches(with: profiles)
+        let isOpen = self.profiles == nil
+        return publish.mismatches(with: profiles, isOpen) + silence.mismatches(with: profiles, isOpen)
             + unknown.map { ConfigError(unknown: "control", $0, names) }
     }
 }
 
 extension SilenceSettings {
-    fileprivate func mismatches(with profiles: [any Profile]) -> [ConfigError] {
+    /// Returns the streams that none of `profiles` has; if the device `isOpen`, it may describe its values itself.
+    fileprivate func mismatches(with profiles: [any Profile], _ isOpen: Bool) -> [ConfigError] {
         let names = Set(profiles.flatMap(\.streams).map(\.name))
         let unknown = streams.keys.filter { !names.contains(DevicePublishSettings.stream($0.value, of: names)) }
-        return unknown.map { ConfigError(unknown: "stream", $0, names) }
+        return unknown.map { ConfigError(unknown: "stream", $0, names, isOpen) }
     }
 }
 
 extension DevicePublishSettings {
-    fileprivate func mismatches(with profiles: [any Profile]) -> [ConfigError] {
+    /// Returns the streams and metrics that none of `profiles` has; an `isOpen` device may describe its values itself.
+    fileprivate func mismatches(with profiles: [any Profile], _ isOpen: Bool) -> [ConfigError] {
         let all = profiles.flatMap(\.recordedStreams)
         let names = Set(all.map(\.name))
         let unknown = streams.keys.filter { !names.contains(Self.stream($0.value, of: names)) }.map {
-            ConfigError(unknown: "stream", $0, names)
+            ConfigError(unknown: "stream", $0, names, isOpen)
         }
         let sections =
-            [(self.all, all)]
+            [(self.all, all, isOpen)]
             + streams.map { stream, settings in
-                (settings, all.filter { $0.name == Self.stream(stream.value, of: names) })
+                (settings, all.filter { $0.name == Self.stream(stream.value, of: names) }, false)
             }
         return unknown
-            + sections.flatMap { settings, streams in
+            + sections.flatMap { settings, streams, isOpen in
                 let metrics = Set(streams.flatMap(\.metrics))
                 return settings.deadbands.keys.filter { !metrics.contains($0.value) && !metrics.isEmpty }
-                    .map { ConfigError(unknown: "metric", $0, metrics) }
+                    .map { ConfigError(unknown: "metric", $0, metrics, isOpen) }
             }
     }
 
@@ -143,11 +146,17 @@ extension DevicePublishSettings {
 }
 
 extension ConfigError {
-    fileprivate init(unknown what: String, _ name: Located<String>, _ names: Set<String>) {
+    /// Creates the finding about a name that is not among `names`.
+    ///
+    /// If the device `isOpen`, a name that it may give itself is a warning.
+    fileprivate init(unknown what: String, _ name: Located<String>, _ names: Set<String>, _ isOpen: Bool = false) {
         let known = names.sorted()
         let nearest = Spelling.nearest(to: name.value, among: known)
-        let problem = ConfigProblem.unknownName(name.value, what: what, nearest: nearest, known: known)
-        self = name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
+        guard isOpen, PresentationProfile.canName(name.value) else {
+            self.init(.unknownName(name.value, what: what, nearest: nearest, known: known), about: name)
+            return
+        }
+        self.init(.undescribedName(name.value, what: what, nearest: nearest), about: name, severity: .warning)
     }
 }
 

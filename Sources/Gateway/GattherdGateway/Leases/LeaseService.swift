@@ -141,6 +141,10 @@ final class LeaseService: Sendable {
             guard let link = supervisor.status.link(of: device.name) else { continue }
             events.append(.link(device: device.name, LeaseMachine.LinkPhase(link)))
         }
+        for device in loop.machine.departingDevices {
+            let phase = supervisor.status.link(of: device).map { LeaseMachine.LinkPhase($0) }
+            events.append(.link(device: device, phase ?? .withdrawn))
+        }
         events.append(.slots(isFull: isFull))
         return events + [.tick]
     }

@@ -9,6 +9,8 @@ import GattherdSync
 
 /// Reads the configuration again while the daemon runs.
 struct ReloadService: Sendable {
+    private typealias ReadFiles = Result<ReloadedConfiguration, GatewayError>
+
     private let running: RunningConfiguration
     private let updater: GatewayUpdater
     private let enrolment: EnrolmentService
@@ -18,8 +20,7 @@ struct ReloadService: Sendable {
     private let state: Locked<ReloadState>
     private let changes: PendingChanges
     private let log: Log
-    /// Reads the files; on a small board, with many profiles, it needs some seconds.
-    private let thread = ReloadThread<Result<ReloadedConfiguration, GatewayError>>(limit: .seconds(60))
+    private let thread: ReloadThread<ReadFiles>
 
     /// - Parameters:
     ///   - running: The configuration that is replaced.
@@ -27,6 +28,7 @@ struct ReloadService: Sendable {
     ///   - enrolment: Saves the devices of rules and searches by the new rules.
     ///   - recorder: Records the outcome as an event.
     ///   - changes: Receives the end of a reload whose files were read too late.
+    ///   - threads: The threads that read the files.
     ///   - token: The console's token, which is read again.
     ///   - state: The outcome so far, for the status.
     ///   - log: The log for people.
@@ -36,6 +38,7 @@ struct ReloadService: Sendable {
         _ enrolment: EnrolmentService,
         _ recorder: EventRecorder,
         _ changes: PendingChanges,
+        _ threads: ReloadThreads,
         token: Locked<AccessToken?>,
         state: Locked<ReloadState>,
         log: Log
@@ -43,6 +46,7 @@ struct ReloadService: Sendable {
         (self.running, self.updater, self.enrolment, self.recorder) = (running, updater, enrolment, recorder)
         (self.changes, self.token, self.state, self.log) = (changes, token, state, log)
         startFiles = Locked(StartFiles(running.configuration, running.registry))
+        thread = ReloadThread(threads)
     }
 
     /// Applies the files as they are now; if they are unusable, the running configuration stays.
@@ -60,8 +64,12 @@ struct ReloadService: Sendable {
                 }
             }
             guard let read else { return nil }
-            outcome = .done(waiting: await apply(try read.get()))
+            outcome = await apply(read)
         } catch {
+            // Without a thread, the late files of an earlier reload are the newest ones.
+            if error.kind == .noThread, case .read(let late)? = thread.takeLateEnd() {
+                _ = await apply(recalling(late))
+            }
             outcome = fail(error)
         }
         finish(outcome)
@@ -73,34 +81,40 @@ struct ReloadService: Sendable {
         switch thread.takeLateEnd() {
         case .read(let read)?:
             SystemdNotifier.reloading()
-            let outcome: ReloadOutcome
-            do throws(GatewayError) {
-                // Rules may have made devices since the files were read.
-                outcome = .done(waiting: await apply(try read.get().recalling(enrolledDevices)))
-            } catch {
-                outcome = fail(error)
-            }
-            finish(outcome)
+            finish(await apply(recalling(read)))
         case .outdated?: _ = await reload(file)
         case nil: break
         }
     }
 
+    /// The part of the files that the daemon does not follow; `nil` while it uses them as they are.
+    var status: DaemonStatus.Configuration? { state.withLock(\.status) }
+
     private var enrolledDevices: [EnrolledDevice] { running.configuration.devices.compactMap { EnrolledDevice($0) } }
 
     private func finish(_ outcome: ReloadOutcome) {
         state.withLock { $0.record(outcome) }
-        SystemdNotifier.ready(state.withLock(\.status) == nil ? running.systemdStatus : outcome.summary)
+        SystemdNotifier.ready(status == nil ? running.systemdStatus : outcome.summary)
     }
 
     private func fail(_ error: GatewayError) -> ReloadOutcome {
         recordFailure(error.summary)
-        return error.kind == .unread ? .unread(error.message) : .failed(error.message)
+        return [.unread, .noThread].contains(error.kind) ? .unread(error.message) : .failed(error.message)
     }
 
     private func recordFailure(_ message: String) {
         log(.error, "the configuration was not reloaded; the previous one stays in use", [.init("reason", message)])
         recorder.record(kind: "daemon", ["state": .text("reload_failed"), "detail": .text(message)])
+    }
+
+    /// Returns late files with the devices that rules have made since these were read.
+    private func recalling(_ late: ReadFiles) -> ReadFiles { late.map { $0.recalling(enrolledDevices) } }
+
+    private func apply(_ read: ReadFiles) async -> ReloadOutcome {
+        switch read {
+        case .success(let next): .done(waiting: await apply(next))
+        case .failure(let error): fail(error)
+        }
     }
 
     /// - Returns: The sections whose changes wait for a restart.

@@ -1,5 +1,17 @@
 import GattherdSync
 
+/// The start and the limit of the threads that read the files for reloads.
+package struct ReloadThreads: Sendable {
+    /// The longest time in which files are read; on a small board, with many profiles, it needs some seconds.
+    package var limit = Duration.seconds(60)
+    /// Starts a thread with a name and a body; returns false if the system refuses it.
+    package var start: @Sendable (String, @escaping @Sendable () -> Void) -> Bool = {
+        NamedThread.start(name: $0, body: $1)
+    }
+
+    package init() {}
+}
+
 /// The thread that reads the files for a reload.
 ///
 /// A file system or a native profile may hang it. The reload then fails, and another one starts only after the end of
@@ -20,12 +32,12 @@ final class ReloadThread<Value: Sendable>: Sendable {
         case ended(LateEnd)
     }
 
-    private let limit: Duration
+    private let threads: ReloadThreads
     private let state = Locked(State.idle)
 
-    /// - Parameter limit: The longest time in which files are read.
-    init(limit: Duration) {
-        self.limit = limit
+    /// - Parameter threads: The start and the limit of the threads.
+    init(_ threads: ReloadThreads) {
+        self.threads = threads
     }
 
     /// Runs `body`, which may block, on the thread.
@@ -34,15 +46,16 @@ final class ReloadThread<Value: Sendable>: Sendable {
     ///   - ended: Reports the end of a `body` that exceeded the limit; its result is for ``takeLateEnd()``.
     ///   - body: Reads the files.
     /// - Returns: The result of `body`; `nil` if the caller was cancelled before.
-    /// - Throws: ``GatewayError`` if the files, or those of an earlier reload, are not read in time.
+    /// - Throws: ``GatewayError`` if the files, or those of an earlier reload, are not read in time. Also if no thread
+    ///   can be started, which keeps a late result.
     func result(
         ended: @escaping @Sendable () -> Void,
         of body: @escaping @Sendable () -> Value
     ) async throws(GatewayError) -> Value? {
-        try start()
+        let before = try start()
         let result = Locked<Value?>(nil)
         let (ends, end) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
-        let hasStarted = NamedThread.start(name: "reload") { [self] in
+        let hasStarted = threads.start("reload") { [self] in
             let value = body()
             result.withLock { $0 = value }
             let isLate = finish(value)
@@ -50,15 +63,15 @@ final class ReloadThread<Value: Sendable>: Sendable {
             if isLate { ended() }
         }
         guard hasStarted else {
-            state.withLock { $0 = .idle }
-            throw GatewayError(.unread, "the system refuses another thread; reload again later")
+            state.withLock { $0 = before }
+            throw GatewayError(.noThread, "the system refuses another thread; reload again later")
         }
-        await wait(atMost: limit) { for await _ in ends {} }
+        await wait(atMost: threads.limit) { for await _ in ends {} }
         guard leave() else { return result.withLock(\.self) }
         guard !Task.isCancelled else { return nil }
         throw GatewayError(
             .unread,
-            "the files were not read within \(limit): a file system or a native profile hangs; "
+            "the files were not read within \(threads.limit): a file system or a native profile hangs; "
                 + "they take effect as soon as it answers"
         )
     }
@@ -72,20 +85,22 @@ final class ReloadThread<Value: Sendable>: Sendable {
         }
     }
 
-    /// Occupies the thread, and discards a late result; a late thread is marked as outdated.
-    private func start() throws(GatewayError) {
-        let isFree = state.withLock { state in
+    /// Occupies the thread, and removes a late result; a late thread is marked as outdated.
+    ///
+    /// - Returns: The state before.
+    private func start() throws(GatewayError) -> State {
+        let before: State? = state.withLock { state in
             switch state {
             case .idle, .ended:
-                state = .reading
-                return true
-            case .reading: return false
+                defer { state = .reading }
+                return state
+            case .reading: return nil
             case .late:
                 state = .late(isOutdated: true)
-                return false
+                return nil
             }
         }
-        guard !isFree else { return }
+        if let before { return before }
         throw GatewayError(
             .unread,
             "an earlier reload still waits for a file system or a native profile that hangs; "

@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdDaemon
+import GattherdGATT
 import GattherdModel
 import GattherdProfiles
 import GattherdYAML
@@ -22,6 +23,7 @@ struct CommandService: Sendable {
 
     /// Carries out a request of the command line and returns the reply.
     func answer(_ call: ControlCall, _ stream: ControlStream) async -> ControlReply {
+        let call = call.naming { name(of: $0) }
         do throws(ControlError) {
             switch call {
             case .bonds, .forgetBond:
@@ -44,6 +46,15 @@ struct CommandService: Sendable {
         } catch {
             return .refused(message(for: error, device: call.device))
         }
+    }
+
+    /// Returns the name of the device with a name, or else with an address in any notation; other words stay.
+    private func name(of target: String) -> String {
+        let devices = running.configuration.devices
+        guard !devices.contains(where: { $0.name.value == target }),
+            let address = BluetoothAddress(anyNotation: target)
+        else { return target }
+        return devices.first { $0.address.value == address }?.name.value ?? target
     }
 
     private func reloadAnswer() async -> ControlReply {
@@ -81,7 +92,7 @@ struct CommandService: Sendable {
         return running.registry.profiles.filter { names.contains($0.name) }.flatMap(\.controls)
     }
 
-    /// The message for an error of a device that is not known.
+    /// The message for an error whose device is not known.
     func words(for error: ControlError) -> String { message(for: error, device: nil) }
 
     /// The message for an error: with the state of the link, or with the name that may have been meant.
@@ -111,6 +122,18 @@ struct CommandService: Sendable {
 }
 
 extension ControlCall {
+    /// The same request with the name of its device.
+    ///
+    /// Requests about bonds and GATT attributes find their devices themselves.
+    fileprivate func naming(_ name: (String) -> String) -> ControlCall {
+        switch self {
+        case .connect(let device): .connect(device: name(device))
+        case .disconnect(let device): .disconnect(device: name(device))
+        case .set(let device, let control, let value): .set(device: name(device), control: control, value: value)
+        default: self
+        }
+    }
+
     /// The device that the call is about, if any.
     fileprivate var device: String? {
         switch self {

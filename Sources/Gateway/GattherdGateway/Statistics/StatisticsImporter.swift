@@ -58,7 +58,7 @@ package struct StatisticsImporter: Sendable {
         let server = try server()
         let session = try StatisticsSession(server, series, until: times.upperBound, isCancelled: isCancelled)
         var start = max(times.lowerBound, Self.hourStart(first ?? times.upperBound))
-        while start < times.upperBound {
+        while start < times.upperBound, !session.refusesAll {
             let end = min(times.upperBound, Timestamp(microseconds: start.microseconds + Self.chunk))
             let hours = try read { () throws(StoreFault) in try Self.hours(reader, start..<end) }
             try session.add(hours)

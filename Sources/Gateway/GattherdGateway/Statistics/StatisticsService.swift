@@ -7,15 +7,17 @@ import GattherdSync
 
 /// Imports each completed hour into Home Assistant, some minutes after its end.
 ///
-/// A new installation begins with the current hour. Hours of an outage of any length are imported later. This also
-/// holds for hours in which Home Assistant refuses all entities. An entity that it refuses while it accepts others
-/// keeps a gap. Hours with values that came late, such as stored records, and all hours after a correction of times are
+/// A new installation begins with the current hour. Hours of an outage of any length are imported later. While Home
+/// Assistant refuses all entities, the last 30 days wait. An entity that it refuses while it accepts others keeps a
+/// gap. Hours with values that came late, such as stored records, and all hours after a correction of times are
 /// imported again together with the next hour.
 package final class StatisticsService: Output {
     private struct State: Sendable {
         var status: OutputStatus
         /// True after a failure that was logged, until an import succeeds.
         var isFailing = false
+        /// True after refused hours were passed over, until an import succeeds.
+        var isPassingOver = false
         /// The problems of entities that were logged.
         var problems: [String] = []
         /// The end of the hours that are imported or being imported; `nil` before the first check.
@@ -26,7 +28,7 @@ package final class StatisticsService: Output {
         var late: Timestamp?
     }
 
-    /// The longest time by which a reading may be late to have its hour imported again.
+    /// The longest time by which a reading may be late to have its hour imported again, or refused hours wait.
     private static let longestDelay = Duration.seconds(30 * 86_400)
 
     /// The longest sleep: the wall clock may be set meanwhile.
@@ -147,9 +149,24 @@ package final class StatisticsService: Output {
             succeed(report)
             return .done
         } catch {
+            if error.kind == .refusesAll { passOver(times, first: first) }
             fail(error.description, isQuiet: error.kind == .cancelled)
             return .failed
         }
+    }
+
+    /// Passes over refused hours that have waited too long: each attempt reads all that wait.
+    private func passOver(_ times: Range<Timestamp>, first: Timestamp) {
+        let limit = times.upperBound.advanced(by: .zero - Self.longestDelay)
+        guard times.lowerBound < limit, save(StatisticsCursor.Hours(next: limit, first: first)) else { return }
+        let isFirst = state.withLock { state in
+            defer { state.isPassingOver = true }
+            return !state.isPassingOver
+        }
+        guard isFirst else { return }
+        let advice = "to import them later, run: gattherd homeassistant statistics --since \(times.lowerBound.rfc3339)"
+        let fields = [LogField("until", limit.rfc3339), LogField("advice", advice)]
+        log(.warning, "hours that Home Assistant refuses are passed over after 30 days", fields)
     }
 
     private func save(_ hours: StatisticsCursor.Hours) -> Bool {
@@ -164,7 +181,7 @@ package final class StatisticsService: Output {
 
     private func succeed(_ report: StatisticsReport) {
         let (wasFailing, news) = state.withLock { state in
-            defer { (state.isFailing, state.problems) = (false, report.problems) }
+            defer { (state.isFailing, state.isPassingOver, state.problems) = (false, false, report.problems) }
             state.status.state = .idle
             (state.status.problem, state.status.nextTry) = (report.problems.first, nil)
             state.status.delivered += UInt64(report.hours)

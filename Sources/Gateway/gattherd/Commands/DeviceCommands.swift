@@ -6,14 +6,14 @@ extension CommandSpec {
     static let connect = CommandSpec(
         name: "connect",
         summary: "connect a device that was disconnected by hand",
-        positionals: [PositionalSpec(name: "DEVICE")],
+        positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
         options: [ConfigurationFile.option],
         details: """
             A device that waits for its next attempt is tried at once. The command does not wait for the link; gattherd
             status shows the result.
             """,
         exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
-        examples: ["gattherd connect strap"],
+        examples: ["gattherd connect strap", "gattherd connect C0:FF:EE:00:00:01"],
         run: { (arguments) throws(CommandFailure) in
             try DaemonClient(arguments).order(.connect(device: arguments.positional(0) ?? ""))
         }
@@ -22,7 +22,7 @@ extension CommandSpec {
     static let disconnect = CommandSpec(
         name: "disconnect",
         summary: "disconnect a device until it is connected by hand, also after a restart",
-        positionals: [PositionalSpec(name: "DEVICE")],
+        positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
         options: [ConfigurationFile.option],
         details: "Its state is then 'held'. The command does not wait for the end of the link.",
         exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
@@ -43,7 +43,8 @@ extension CommandSpec {
             """,
         exits: [
             .configuration: "the configuration is wrong; the last valid one stays in use",
-            .temporary: "a file system or a native profile hangs; the files take effect when they are read",
+            .temporary: "a file system or a native profile hangs, and the files take effect when they are read; or the "
+                + "system refuses a thread",
             .unavailable: "no daemon runs with this configuration",
         ],
         run: { (arguments) throws(CommandFailure) in try DaemonClient(arguments).reload() }
@@ -53,7 +54,7 @@ extension CommandSpec {
         name: "set",
         summary: "set a control of a device",
         positionals: [
-            PositionalSpec(name: "DEVICE"), PositionalSpec(name: "CONTROL"),
+            PositionalSpec(name: "DEVICE|ADDRESS"), PositionalSpec(name: "CONTROL"),
             PositionalSpec(name: "VALUE", isOptional: true),
         ],
         options: [ConfigurationFile.option],

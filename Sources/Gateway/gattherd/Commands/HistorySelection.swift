@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdExchange
+import GattherdGATT
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
@@ -10,7 +11,7 @@ struct HistorySelection {
     /// The options that select rows.
     static let options =
         [
-            OptionSpec.value("device", "NAME", "only this device"),
+            OptionSpec.value("device", "NAME|ADDRESS", "only this device"),
             .value("since", "TIME", "from then on: \(TimeExpression.help)"),
             .value("until", "TIME", "before then"),
             .value("output", "FILE", "write to a file, which appears when it is complete"),
@@ -22,14 +23,26 @@ struct HistorySelection {
     private let path: String
 
     init(_ arguments: Arguments) throws(CommandFailure) {
-        query = try Self.query(arguments)
+        var query = try Self.query(arguments)
         output = arguments.value("output")
         path = try DatabaseFile.path(arguments)
         do throws(StoreFault) {
-            reader = try HistoryReader(path: path)
+            let reader = try HistoryReader(path: path)
+            if let device = query.device { query.device = try Self.device(device, in: reader) }
+            self.reader = reader
         } catch {
             throw CommandFailure(error)
         }
+        self.query = query
+    }
+
+    /// Returns the name of the device with a name, or else the newest one with an address in any notation.
+    private static func device(_ target: String, in reader: HistoryReader) throws(StoreFault) -> String {
+        guard let address = BluetoothAddress(anyNotation: target), !(try reader.devices().contains(target)) else {
+            return target
+        }
+        let records = try reader.deviceRecords().filter { BluetoothAddress($0.record.address) == address }
+        return records.max { $0.last < $1.last }?.record.device ?? target
     }
 
     static func query(_ arguments: Arguments) throws(CommandFailure) -> HistoryQuery {

@@ -89,7 +89,7 @@ extension CommandFailure {
     fileprivate init(_ error: HomeAssistantError) {
         let code: Code =
             switch error.kind {
-            case .unavailable, .refused, .cancelled: .unavailable
+            case .unavailable, .refused, .refusesAll, .cancelled: .unavailable
             case .misconfigured: .configuration
             case .history: .inputOutput
             }

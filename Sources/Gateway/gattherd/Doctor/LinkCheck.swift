@@ -25,7 +25,7 @@ struct LinkCheck {
     private var stalled: DoctorFinding? {
         let devices = status.devices.filter(\.isStalled)
         guard let first = devices.first else { return nil }
-        let text = "nothing comes from \(Self.list(devices)): \(first.detail ?? "bluetoothd does not answer")"
+        let text = "no data arrives from \(Self.list(devices)): \(first.detail ?? "bluetoothd does not answer")"
         return DoctorFinding(
             "links",
             .error,
@@ -40,7 +40,7 @@ struct LinkCheck {
             $0.state == LinkState.backingOff.rawValue && $0.reason == LinkReason.silent.rawValue
         }
         guard let first = devices.first else { return nil }
-        let text = "links of \(Self.list(devices)) were dead: \(first.detail ?? "nothing came")"
+        let text = "links of \(Self.list(devices)) were dead: \(first.detail ?? "no data arrived")"
         return DoctorFinding(
             "links",
             .warning,

@@ -142,7 +142,7 @@ struct SenderOptions {
     init(_ arguments: Arguments) throws(CommandFailure) {
         address = try arguments.value("address").map { (text) throws(CommandFailure) in
             if let address = BluetoothAddress(anyNotation: text) { return address }
-            throw arguments.misuse("'\(text)' is no address; write it as C0:FF:EE:00:00:01")
+            throw arguments.misuse("'\(text)' is not an address; write it as C0:FF:EE:00:00:01")
         }
         guard let file = arguments.value("key").map({ BindKeyFile(Located($0)) }) else {
             key = nil

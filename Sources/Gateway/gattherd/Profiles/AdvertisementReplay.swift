@@ -48,10 +48,10 @@ struct AdvertisementReplay {
         var last = 0
     }
 
-    /// The most senders that are kept; those that were heard last.
+    /// The maximum number of senders that are kept: those heard last.
     static let mostSenders = 4096
 
-    /// The most services that are kept of one sender.
+    /// The maximum number of services that are kept of one sender.
     private static let mostServices = 256
 
     private let registry: ProfileRegistry

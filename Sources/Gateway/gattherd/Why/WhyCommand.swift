@@ -11,7 +11,7 @@ extension CommandSpec {
     static let why = CommandSpec(
         name: "why",
         summary: "explain a device's state, the next step and its time",
-        positionals: [PositionalSpec(name: "DEVICE")],
+        positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
         options: [ConfigurationFile.option, .flag("json", "print one JSON object")],
         details: """
             Prints the events of the device, of Bluetooth and of outputs from history, oldest first; repeated events are

@@ -42,8 +42,8 @@ final class PacketSender {
     var readingsInFlight: Int { readings.count }
     /// The number of unanswered packets other than readings.
     var messagesInFlight: Int { others.count }
-    /// True while the broker has not answered a repeated reading.
-    var hasRepeatedReadings: Bool { others.hasRepeatedReadings }
+    /// The repeated readings that the broker has not answered.
+    var unansweredReadings: [RepeatedReading] { others.repeatedReadings }
     /// The responses that the broker has not acknowledged.
     var unansweredResponses: [MQTTResponse] { others.responses }
 

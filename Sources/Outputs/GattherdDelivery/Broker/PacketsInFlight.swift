@@ -98,8 +98,9 @@ struct PacketsInFlight {
     /// True if the broker has answered a later packet.
     func isOvertaken(_ packet: Packet) -> Bool { newestAnswered > packet.number }
 
-    var hasRepeatedReadings: Bool {
-        packets.values.contains { if case .repeated = $0.content { true } else { false } }
+    /// The repeated readings without an answer.
+    var repeatedReadings: [RepeatedReading] {
+        packets.values.compactMap { if case .repeated(let item) = $0.content { item } else { nil } }
     }
 
     /// The responses without an answer, in the order of sending.

@@ -11,10 +11,14 @@ final class ReadingPublisher {
     /// The buffer of payloads, whose capacity is used again.
     private var writer = JSONWriter()
     private var limit = ArrayLimit()
-    private var retained = RetainedReadings()
-    var rules: PublishingRules
+    private var streams = PublishedStreams()
+    var rules: PublishingRules {
+        didSet { updateStreams() }
+    }
     /// The addresses of all devices, by name; `nil` until they are known.
-    var enrolled: [String: String]?
+    var enrolled: [String: String]? {
+        didSet { updateStreams() }
+    }
 
     init(_ context: DeliveryContext, _ admission: TopicAdmission) {
         self.context = context
@@ -49,15 +53,14 @@ final class ReadingPublisher {
         _ split: inout Set<String>
     ) -> [PublishOutcome] {
         guard let stream = readings.first?.stream else { return [] }
-        if !split.isEmpty, split.contains(context.topics.reading(stream.device, stream.stream)) {
+        let topic = self.stream(stream).topic
+        if split.contains(topic) {
             return readings.outcomes(.remaining)
         }
         let first = readings.prefix(limit.count)
         let rest = readings.dropFirst(first.count).outcomes(.remaining)
         let outcomes = publish(first, isArray: true, to: session) + rest
-        if outcomes.contains(where: { $0.verdict == .remaining }) {
-            split.insert(context.topics.reading(stream.device, stream.stream))
-        }
+        if outcomes.contains(where: { $0.verdict == .remaining }) { split.insert(topic) }
         return outcomes
     }
 
@@ -76,10 +79,11 @@ final class ReadingPublisher {
         again: RepeatedReading? = nil
     ) -> [PublishOutcome] {
         guard let first = readings.first else { return [] }
-        let topic = context.topics.reading(first.device, first.stream.stream)
+        let stream = stream(first.stream)
+        let topic = stream.topic
         guard admission.admits(topic) else { return readings.outcomes(.setAside("the topic is set aside")) }
         guard !admission.defers(topic) else { return readings.outcomes(.deferred) }
-        let rule = rule(for: first)
+        let rule = rule(of: stream)
         do throws(MQTTRefusal) {
             // Before the readings: when these are acknowledged, the broker has the bare values as well.
             if rule.hasScalars { try publishScalars(readings, rule, to: session) }
@@ -92,7 +96,7 @@ final class ReadingPublisher {
                 // Only QoS 1 shows when the broker has room for the next repeated reading.
                 isAcknowledged: rule.isAcknowledged || again != nil
             )
-            if rule.isRetained, let last = readings.last { retained.record(last, on: topic, in: session.number) }
+            if rule.isRetained, let last = readings.last { stream.record(last, in: session.number) }
             if isArray { limit.accept(readings.count) }
             return []
         } catch {
@@ -106,33 +110,32 @@ final class ReadingPublisher {
     }
 
     /// Removes the readings of a removed device.
-    func remove(_ device: String) { retained.remove(device) }
+    func remove(_ device: String) { streams.remove(device) }
 
-    /// The newest reading of each topic without one in this session.
-    func missing(in session: BrokerSession) -> [JournalReading] {
-        retained.missing(in: session.number).filter(isRepeatable)
+    /// The newest reading of each topic without one in the session of this number or a later one.
+    func missing(since session: Int) -> [JournalReading] {
+        streams.missing(since: session).filter(isRepeatable)
     }
 
     /// True unless a newer reading of the topic was published meanwhile, or this one again.
-    func isMissing(_ reading: JournalReading, in session: BrokerSession) -> Bool {
-        let topic = context.topics.reading(reading.device, reading.stream.stream)
-        return retained.isMissing(reading, on: topic, in: session.number) && isRepeatable(reading)
+    func isMissing(_ reading: JournalReading, since session: Int) -> Bool {
+        stream(reading.stream).isMissing(reading, since: session) && isRepeatable(reading)
     }
 
     /// Publishes a reading of a repair again; returns the verdict on a reading that is not sent.
     func publish(again item: RepeatedReading, to session: BrokerSession) -> PublishOutcome.Verdict? {
-        let isArray = rule(for: item.reading).batch != nil
+        let isArray = stream(item.reading.stream).rule.batch != nil
         return publish([item.reading], isArray: isArray, to: session, again: item).first?.verdict
     }
 
     /// Records that the broker did not accept a repeated reading.
     func refused(_ item: RepeatedReading) {
-        retained.refused(item.reading, on: context.topics.reading(item.reading.device, item.reading.stream.stream))
+        stream(item.reading.stream).refused(item.reading)
     }
 
     /// False for a reading that would be wrong later: an event would seem to happen again, and an expiry starts anew.
     private func isRepeatable(_ reading: JournalReading) -> Bool {
-        let rule = rule(for: reading)
+        let rule = stream(reading.stream).rule
         return rule.isRetained && rule.expiry == nil && !reading.stream.metrics.contains { $0.kind == .event }
     }
 
@@ -144,12 +147,30 @@ final class ReadingPublisher {
         return writer.bytes[...]
     }
 
-    private func rule(for reading: JournalReading) -> StreamPublishing {
-        var rule = rules[reading.device, reading.stream.stream]
+    private func stream(_ definition: StreamDefinition) -> PublishedStream {
+        streams.stream(definition) { stream in
+            PublishedStream(
+                topic: context.topics.reading(stream.device, stream.stream),
+                rule: rule(stream.device, stream.stream)
+            )
+        }
+    }
+
+    private func updateStreams() {
+        streams.update(rule)
+    }
+
+    private func rule(_ device: String, _ stream: String) -> StreamPublishing {
+        var rule = rules[device, stream]
+        // The device was removed, so nothing would clear a retained reading.
+        if let enrolled, enrolled[device] == nil { rule.isRetained = false }
+        return rule
+    }
+
+    private func rule(of stream: PublishedStream) -> StreamPublishing {
+        var rule = stream.rule
         // Only QoS 1 shows whether the broker accepts the reading.
         if admission.needsAnswers { rule.isAcknowledged = true }
-        // The device was removed, so nothing would clear a retained reading.
-        if let enrolled, enrolled[reading.device] == nil { rule.isRetained = false }
         return rule
     }
 

@@ -9,69 +9,68 @@ import GattherdSync
 /// A broker without persistence loses them at its restart. Later subscribers would see nothing of a slow stream until
 /// its next reading, perhaps for hours. Only the readings since the start of the process are in memory. They are
 /// published a few at a time, because other messages need room, and at the pace of a backlog, because brokers bound the
-/// queue of a subscriber.
+/// queue of a subscriber. After a lost connection the next session continues.
 ///
 /// On the loop's thread only.
 final class RetainedRepair {
     /// The maximum number of unanswered packets other than readings, so that states and responses always have room.
     private static let window = 8
-    /// The number of refusals after which a reading is tried again; the pauses double, to about a minute in all.
-    private static let maximumRefusals = 6
 
     private let context: DeliveryContext
     private let admission: TopicAdmission
     private let readings: ReadingPublisher
+    private let startTimer: DeadlineTimer
+    /// The timer of the pace.
     private let timer: DeadlineTimer
     private var check = RetainedStateCheck()
-    private var isRunning = false
-    /// The readings that are still to be published, the next one last.
-    private var waiting: [RepeatedReading] = []
-    private var pace: TokenBucket
-    /// The time before which nothing is published, because the broker was busy.
-    private var pausedUntil = Duration.zero
+    /// The session since which the repair in progress publishes; `nil` if none is in progress.
+    private var repairing: Int?
+    private var queue: RepairQueue
     /// Returns true for a reading that is published again anyway.
     var isAwaited: (JournalReading) -> Bool = { _ in false }
 
     init(_ context: DeliveryContext, _ admission: TopicAdmission, _ readings: ReadingPublisher) {
         (self.context, self.admission, self.readings) = (context, admission, readings)
-        timer = DeadlineTimer(context.time)
-        pace = context.settings.options.pace
+        (startTimer, timer) = (DeadlineTimer(context.time), DeadlineTimer(context.time))
+        queue = RepairQueue(context.settings.options)
     }
 
     /// Follows the session, after all others have handled its event.
     func handle(_ event: BrokerSession.Event, in session: BrokerSession) {
         switch event {
         case .subscribed(.subscribeToState, _, let reason) where !reason.isFailure:
-            check.subscribed(in: session.number)
+            check.subscribed(in: session.number, at: context.now)
             startLater(session)
         case .message(let message) where message.isRetained && message.topic == context.topics.state:
             check.found(in: session.number)
+            startLater(session)
         case .refusedMessage(.repeated(let item), let reason): refused(item, reason)
         case .ready: proceed(in: session)
         default: break
         }
     }
 
-    /// Ends the session; the next one begins anew, unless every reading was answered.
-    func endSession() {
-        isRunning = false
-        waiting = []
-        pausedUntil = .zero
+    /// Ends the session; the next one repeats the other readings, and then those without an answer.
+    func endSession(unanswered: [RepeatedReading]) {
+        unanswered.forEach(readings.refused)
+        repairing = nil
+        queue.removeAll()
+        startTimer.set(nil)
         timer.set(nil)
     }
 
-    /// Waits for the retained state.
+    /// Waits for the retained state; a session after the one with the loss waits for the rest of that time.
     private func startLater(_ session: BrokerSession) {
-        context.loop.schedule(after: context.settings.repairPause) { [weak self, weak session] in
-            guard let self, let session, !session.isClosed else { return }
-            if check.isLost, session.sender.canRetain, !isRunning { start(session) }
+        startTimer.set(check.loss.map { $0.time + context.settings.repairPause }) { [weak self, weak session] in
+            if let session { self?.start(session) }
         }
     }
 
     private func start(_ session: BrokerSession) {
-        let missing = readings.missing(in: session).filter { !isAwaited($0) }
-        waiting = missing.reversed().map { RepeatedReading(reading: $0) }
-        isRunning = true
+        guard repairing == nil, let loss = check.loss, session.sender.canRetain, !session.isClosed else { return }
+        let missing = readings.missing(since: loss.session).filter { !isAwaited($0) }
+        queue.start(missing)
+        repairing = loss.session
         if !missing.isEmpty { context.logger.repeatsReadings(missing.count) }
         proceed(in: session)
     }
@@ -80,38 +79,41 @@ final class RetainedRepair {
 /// Publishes the readings.
 extension RetainedRepair {
     private func proceed(in session: BrokerSession) {
-        guard isRunning else { return }
-        while hasRoom(session), let item = waiting.popLast() {
+        guard let repairing else { return }
+        while hasRoom(session), let item = dequeue(since: repairing) {
             publish(item, to: session)
             session.flush()
         }
         session.watch()
-        guard isRunning, waiting.isEmpty, !session.sender.hasRepeatedReadings else { return }
-        isRunning = false
+        if !queue.isEmpty { return continueLater(session) }
+        guard self.repairing != nil, session.sender.unansweredReadings.isEmpty else { return }
+        self.repairing = nil
         check.repaired()
     }
 
-    /// True if a reading may be published now; otherwise the session's next event or the timer continues.
+    /// True if the session has room for a reading; otherwise its next event continues.
     private func hasRoom(_ session: BrokerSession) -> Bool {
         let sender = session.sender
-        guard !waiting.isEmpty, sender.isConnected, sender.isClear else { return false }
+        guard sender.isConnected, sender.isClear else { return false }
         // During the search for a refused topic, one at a time.
-        guard admission.isCautious ? session.isIdle : sender.messagesInFlight < Self.window else { return false }
-        let now = context.now
-        let refill = pace.allowance(at: now) > 0 ? now : now + pace.pause(at: now)
-        let start = max(pausedUntil, refill)
-        guard start > now else { return true }
-        timer.set(start) { [weak self, weak session] in
+        return admission.isCautious ? session.isIdle : sender.messagesInFlight < Self.window
+    }
+
+    private func dequeue(since loss: Int) -> RepeatedReading? {
+        queue.dequeue(at: context.now) { readings.isMissing($0, since: loss) && !isAwaited($0) }
+    }
+
+    /// Continues when the pace allows the next reading.
+    private func continueLater(_ session: BrokerSession) {
+        guard hasRoom(session) else { return }
+        timer.set(queue.nextTime(at: context.now)) { [weak self, weak session] in
             if let session { self?.proceed(in: session) }
         }
-        return false
     }
 
     private func publish(_ item: RepeatedReading, to session: BrokerSession) {
-        guard readings.isMissing(item.reading, in: session), !isAwaited(item.reading) else { return }
         switch readings.publish(again: item, to: session) {
         case nil:
-            pace.spend(1)
             context.counters.published.add()
             context.counters.republished.add()
         case .busy(let detail): repeatLater(item, detail)
@@ -128,15 +130,49 @@ extension RetainedRepair {
         if reason.concernsTopic { repeatLater(item, reason.words) } else { skip(item, reason.words) }
     }
 
-    /// Publishes a reading after the others, and after a pause that doubles with each refusal.
+    /// Publishes a reading after the others, unless the broker has refused it too often.
     private func repeatLater(_ item: RepeatedReading, _ detail: String) {
-        guard item.refusals < Self.maximumRefusals else { return skip(item, detail) }
-        let pause = context.settings.options.retryPause * (1 << item.refusals)
-        pausedUntil = max(pausedUntil, context.now + pause)
-        waiting.insert(RepeatedReading(reading: item.reading, refusals: item.refusals + 1), at: 0)
+        if !queue.retry(item, at: context.now) { skip(item, detail) }
     }
 
     private func skip(_ item: RepeatedReading, _ detail: String) {
         context.logger.notRepeated(context.topics.reading(item.reading.device, item.reading.stream.stream), detail)
     }
+}
+
+/// The search for the gateway's retained state, which shows whether the broker keeps retained messages.
+///
+/// The subscription to the state is sent before `online`. A broker that keeps retained messages then sends the state of
+/// the last session, which is at least the last will.
+struct RetainedStateCheck: Hashable {
+    /// A session in which the state was missing.
+    struct Loss: Hashable {
+        let session: Int
+        /// The time at which the broker accepted the subscription.
+        let time: Duration
+    }
+
+    /// The newest loss; `nil` once the readings are published again.
+    private(set) var loss: Loss?
+    /// The loss before it, which counts again if the state of the newest session arrives late.
+    private var earlier: Loss?
+    private var foundIn: Int?
+
+    /// Records that the broker accepted the subscription; it sends the retained state at about the same time.
+    ///
+    /// A broker that has lost the state again has lost what was published meanwhile.
+    mutating func subscribed(in session: Int, at now: Duration) {
+        guard foundIn != session, loss?.session != session else { return }
+        (earlier, loss) = (loss, Loss(session: session, time: now))
+    }
+
+    /// Records that the broker sent the retained state.
+    mutating func found(in session: Int) {
+        foundIn = session
+        // A later session finds the state that this one has published.
+        if loss?.session == session { (loss, earlier) = (earlier, nil) }
+    }
+
+    /// Records that the readings are published again.
+    mutating func repaired() { (loss, earlier) = (nil, nil) }
 }

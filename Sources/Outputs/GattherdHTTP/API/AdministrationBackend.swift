@@ -75,7 +75,7 @@ package struct ConfigurationDraft: Hashable, Sendable {
     /// The version that the draft began with; `nil` for a new file.
     package var version: String?
 
-    /// - Throws: ``BackendError`` for a missing member, or one that is no text.
+    /// - Throws: ``BackendError`` for a missing member, or one that is not text.
     init(_ body: RequestBody) throws(BackendError) {
         guard let file = try body.text("file"), let text = body.string("text") else {
             throw BackendError(.invalid, #"send {"file": "…", "text": "…"}, both texts"#)

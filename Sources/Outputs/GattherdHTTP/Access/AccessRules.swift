@@ -106,7 +106,7 @@ package struct AccessToken: Hashable, Sendable {
 
     private let bytes: [UInt8]
 
-    /// Returns `nil` for fewer than ``shortest`` characters, and for others than visible ASCII.
+    /// Returns `nil` for fewer than ``shortest`` characters, and for characters other than visible ASCII.
     package init?(_ text: some StringProtocol) {
         let bytes = Array(text.utf8)
         guard bytes.count >= Self.shortest, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }

@@ -8,7 +8,7 @@ struct PacketDecoder {
     static let packetLimit = 262_144
     /// The maximum length of a message's properties that are read.
     static let headLimit = 196_608
-    /// The maximum capacity that is kept after an incomplete packet.
+    /// The maximum capacity that is kept after an incomplete packet, in octets.
     private static let keptCapacity = 16_384
 
     private let version: MQTTVersion

@@ -225,7 +225,7 @@ extension SparkplugRunner {
         }
     }
 
-    /// Saves bdSeq, resolves the host and connects on a thread of its own, as all block; `nil` if cancelled.
+    /// Saves bdSeq, resolves the host and connects on a thread of its own, because all three block; `nil` if cancelled.
     private func dialled(_ bdSeq: UInt8) async throws(BrokerFault) -> DialledConnection? {
         guard dials < Self.maximumDials else { throw .unreachable(options, "earlier attempts are still running") }
         dials += 1

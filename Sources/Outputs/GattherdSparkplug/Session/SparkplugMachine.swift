@@ -21,21 +21,17 @@ struct SparkplugMachine: Sendable {
     }
 
     private let options: Options
-    private var random: SplitMix64
+    private var pauses: ReconnectPauses
     private var phase = Phase.idle
     /// The number of the current session; events of other sessions are stale.
     private var session = 0
-    private var failures = 0
     private(set) var node: EdgeNode
     private var host: HostWatch
     private var rebirths: RequestLimit
     private var journal: JournalWork
     /// The bdSeq of the next connection; `nil` until loaded.
     private var nextBdSeq: UInt8?
-    /// Values up to this number are historical: they were committed before the last birth after a connection.
-    private var horizon: Int64 = -1
-    /// True while the historical values are being published.
-    private var isCatchingUp = false
+    private var historical = HistoricalValues()
     private var deaths: DelayedDeaths
     /// The time at which a stop no longer waits for the backlog.
     private var leaveAt: Duration?
@@ -47,7 +43,7 @@ struct SparkplugMachine: Sendable {
         rebirths = RequestLimit(burst: options.rebirths, interval: options.rebirthInterval)
         journal = JournalWork(options: options)
         deaths = DelayedDeaths(delay: options.deathDelay)
-        random = SplitMix64(seed: seed)
+        pauses = .init(options.backoff, refused: options.refusedBackoff, stable: options.stableAfter, seed: seed)
     }
 
     var progress: JournalProgress { journal.progress }
@@ -184,8 +180,7 @@ extension SparkplugMachine {
     /// Publishes the first births of a session.
     private mutating func start(at now: Duration, _ time: Timestamp) -> [Effect] {
         phase = .online(since: now)
-        horizon = progress.head ?? horizon
-        isCatchingUp = true
+        historical.start(head: progress.head)
         rebirths.fulfil()
         return publish(node.birth(at: time)) + [.report(.born)]
     }
@@ -198,15 +193,13 @@ extension SparkplugMachine {
     private mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
         switch phase {
         case .connecting, .waitingForHost: break
-        case .online(let since): if now - since >= options.stableAfter { failures = 0 }
+        case .online(let since): pauses.sessionEnded(after: now - since)
         case .idle, .backingOff, .closing, .stopped: return []
         }
         let ended = session
         reset()
         guard leaveAt == nil else { return [.close(session: ended, nil)] + startClosing(at: now) }
-        failures += 1
-        let backoff = fault.needsConfigurationChange ? options.refusedBackoff : options.backoff
-        let delay = backoff.delay(after: failures, using: &random)
+        let delay = pauses.next(after: fault)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended, nil), .report(.disconnected(fault, retryAfter: delay))]
     }
@@ -286,8 +279,7 @@ extension SparkplugMachine {
     }
 
     private mutating func headMoved(to seq: Int64) {
-        // The first head marks the backlog, also if the node is born already.
-        if progress.head == nil, case .online = phase { horizon = seq }
+        if progress.head == nil, case .online = phase { historical.headBecameKnown(seq) }
         journal.headMoved(to: seq)
     }
 
@@ -302,16 +294,12 @@ extension SparkplugMachine {
             journal.fetched(after: start, through: batch.through, count: readings.count, at: now)
         else { return [] }
         let gap: [Effect] = batch.missing.map { [.report(.missing($0))] } ?? []
-        return gap + publish(node.publish(readings, historicalThrough: horizon, dying: deaths.devices, at: time))
+        return gap + publish(node.publish(readings, historicalThrough: historical.end, dying: deaths.devices, at: time))
     }
 
     /// Publishes the current values once the historical ones are sent.
     private mutating func overtaken(_ time: Timestamp) -> [Effect] {
-        guard isCatchingUp, progress.cursor != nil, progress.sent >= min(horizon, progress.head ?? horizon) else {
-            return []
-        }
-        isCatchingUp = false
-        return publish(node.publishOvertaken(at: time))
+        historical.finish(progress) ? publish(node.publishOvertaken(at: time)) : []
     }
 
     private mutating func ping(at now: Duration) -> [Effect] {

@@ -56,7 +56,7 @@ struct DecodeMemory {
         for index in increases.indices { acceptedIncreases[index] = increases[index] }
     }
 
-    /// Returns true if the reason, which may be null, must be emitted.
+    /// Returns true if a reason must be emitted; null only resets an emitted one.
     mutating func mustEmit(_ reason: SampleValue, _ metric: Int) -> Bool {
         guard reason != .null else { return currentReasons.remove(metric) != nil }
         currentReasons.insert(metric)

@@ -176,7 +176,7 @@ struct FieldCompiler {
             let key = field.has("objects") ? "objects" : "numbered"
             return field.report("only one group can be numbered or have objects", at: key)
         }
-        program.numbering = Numbering(first: group.startIndex..<group.endIndex)
+        program.numbering = Numbering(group)
         for number in 2...Numbering.most { metrics += group.map { Numbering.metric($0, number) } }
     }
 

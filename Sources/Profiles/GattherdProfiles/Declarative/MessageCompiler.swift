@@ -15,7 +15,7 @@ struct MessageCompiler {
         self.reader = reader
     }
 
-    /// Returns `nil` after a reported error.
+    /// Compiles the rule; returns `nil` after a reported error.
     func rule() -> MessageRule? {
         defer { reader.finish() }
         let beginnings = patterns("begins")

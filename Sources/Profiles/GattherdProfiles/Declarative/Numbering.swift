@@ -11,6 +11,14 @@ struct Numbering: Hashable, Sendable {
 
     /// The indices of the metrics of first values.
     let first: Range<Int>
+    /// The names of these metrics.
+    let names: [String]
+
+    /// Creates the numbering of metrics that a group has.
+    init(_ group: ArraySlice<MetricDescriptor>) {
+        first = group.indices
+        names = group.map(\.name)
+    }
 
     static func metric(_ metric: MetricDescriptor, _ number: Int) -> MetricDescriptor {
         MetricDescriptor(
@@ -29,9 +37,15 @@ struct Numbering: Hashable, Sendable {
         for index in samples.indices[start...] where first.contains(samples[index].metric) {
             let metric = samples[index].metric
             let number = samples[start..<index].count { base(of: $0.metric) == metric }
-            guard number < Self.most else { throw .invalid(reason: "it has more than \(Self.most) values of one kind") }
+            guard number < Self.most else { throw tooMany(metric) }
             samples[index] = Sample(metric: metric + number * first.count, value: samples[index].value)
         }
+    }
+
+    private func tooMany(_ metric: Int) -> PayloadError {
+        let name = names.dropFirst(metric - first.lowerBound).first ?? ""
+        let advice = "numbered metrics end at '\(name)_\(Self.most)', so the profile needs a list"
+        return .invalid(reason: "it has more than \(Self.most) values of '\(name)'; \(advice)")
     }
 
     private func base(of metric: Int) -> Int {

@@ -109,7 +109,7 @@ struct ValueFormat {
         return field.value("omit", .integer(range)).map { UInt64(bitPattern: $0) & mask }
     }
 
-    /// The fall-back of an event: false, the label of 0, or the number for 0.
+    /// The end of an event: its value becomes false, the label of 0, or the number for 0.
     private var reset: MetricReset? {
         guard let resetTime else { return nil }
         if isBoolean { return MetricReset(after: resetTime, value: .boolean(false)) }

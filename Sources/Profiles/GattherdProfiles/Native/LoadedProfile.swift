@@ -31,7 +31,7 @@ import GattherdModel
         }
         let value = try controls[control].kind.accept(value)
         var native = gattherd_control_value(value, of: controls[control].kind)
-        var answer = NativeResult(metricCount: 0)
+        var answer = NativeResult(metrics: [])
         var octets = [UInt8](repeating: 0, count: Self.longestValue)
         let length = unsafe octets.withUnsafeMutableBufferPointer { out in
             unsafe answer.withSink { sink in
@@ -77,14 +77,14 @@ extension gattherd_control_value {
 @safe final class LoadedDecoder: PayloadDecoder {
     private let table: NativeTable
     private let session: UnsafeMutableRawPointer?
-    private let metricCounts: [Int]
+    private let metrics: [[MetricDescriptor]]
     /// The counters of the advertisements; empty for a connection.
     private var counters: [ReplayGuard]
 
     init(_ table: NativeTable, for sender: Sender? = nil) {
         self.table = table
         unsafe session = Self.create(table.raw, sender)
-        metricCounts = table.characteristics.map(\.metrics.count) + table.advertisements.map(\.metrics.count)
+        metrics = table.characteristics.map(\.metrics) + table.advertisements.map(\.metrics)
         counters = table.advertisements.map { ReplayGuard(sender, stream: $0.stream) }
     }
 
@@ -113,11 +113,11 @@ extension gattherd_control_value {
         characteristic stream: Int,
         into samples: inout [Sample]
     ) throws(PayloadError) {
-        guard metricCounts.indices.contains(stream), let decode = unsafe table.raw.decode else {
+        guard metrics.indices.contains(stream), let decode = unsafe table.raw.decode else {
             throw .invalid(reason: "the profile has no stream \(stream)")
         }
         let start = samples.count
-        var answer = NativeResult(metricCount: metricCounts[stream])
+        var answer = NativeResult(metrics: metrics[stream])
         swap(&answer.samples, &samples)
         answer.room = start + NativeResult.maximumSamples
         let status = unsafe payload.withUnsafeBufferPointer { octets in

@@ -15,10 +15,12 @@ struct NativeResult {
     private(set) var failure: String?
     /// The advertisement's counter.
     private(set) var counter: UInt32?
-    private let metricCount: Int
+    private let metrics: [MetricDescriptor]
+    /// A bit for each metric that has a value; a stream has at most 64 metrics.
+    private var given: UInt64 = 0
 
-    init(metricCount: Int) {
-        self.metricCount = metricCount
+    init(metrics: [MetricDescriptor]) {
+        self.metrics = metrics
     }
 
     /// Runs `body` with a sink that writes to this result.
@@ -41,9 +43,20 @@ struct NativeResult {
     }
 
     private mutating func add(_ metric: UInt32, _ value: SampleValue) {
-        guard metric < metricCount else { return fail("the profile gave metric \(metric), which it did not declare") }
+        guard metric < metrics.count else { return fail("the profile gave metric \(metric), which it did not declare") }
         guard samples.count < room else { return fail("the profile gave more than \(Self.maximumSamples) samples") }
-        samples.append(Sample(metric: Int(metric), value: value))
+        let (metric, descriptor) = (Int(metric), metrics[Int(metric)])
+        guard descriptor.isRepeated || isFirst(metric) else {
+            return fail("the profile gave metric '\(descriptor.name)' twice, but did not declare it as repeated")
+        }
+        samples.append(Sample(metric: metric, value: value))
+    }
+
+    /// Records that a metric has a value; returns false if it had one before.
+    private mutating func isFirst(_ metric: Int) -> Bool {
+        let bit: UInt64 = 1 << metric
+        defer { given |= bit }
+        return given & bit == 0
     }
 
     /// Adds a number, rounded to remove floating-point noise: 2049 × 0.01 is 20.49.

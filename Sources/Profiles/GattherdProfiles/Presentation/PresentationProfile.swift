@@ -25,6 +25,12 @@ package struct PresentationProfile: Profile {
         return SelfDescription(profile: profile, remarks: maker.remarks)
     }
 
+    /// Returns true if a device can give a stream or a metric this name by its descriptors.
+    package static func canName(_ name: String) -> Bool {
+        let reserved = ProfileRules.reservedStreams + ProfileRules.reservedMetrics
+        return ProfileRules.isIdentifier(name) && !reserved.contains(name)
+    }
+
     private init(characteristics: [CharacteristicDescriptor], programs: [DecodeProgram]) {
         self.characteristics = characteristics
         self.programs = programs

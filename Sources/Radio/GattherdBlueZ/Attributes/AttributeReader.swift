@@ -1,7 +1,7 @@
 import GattherdBluetooth
 import GattherdDBus
 
-/// Reads of GATT tables, values and link parameters; on the loop.
+/// Reads of GATT tables, values and link parameters; on the Bluetooth thread only.
 final class AttributeReader {
     /// The longest wait for the objects of a GATT table that is reported as resolved.
     private static let tableTimeout = Duration.seconds(2)

@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdDBus
 import GattherdSync
 
-/// Writes of values; on the loop.
+/// Writes of values; on the Bluetooth thread only.
 ///
 /// Write commands go through sockets: a writer that is faster than the link waits for room.
 final class AttributeWriter {

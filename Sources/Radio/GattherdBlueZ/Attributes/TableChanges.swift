@@ -49,7 +49,7 @@ final class TableChanges {
 
     /// Records that attributes were added or removed; returns false if the table is not tracked.
     ///
-    /// `passed` is called on the loop when a deadline passes without a further change.
+    /// `passed` is called on the Bluetooth thread when a deadline passes without a further change.
     func record(_ id: PeripheralID, hasGrown: Bool, passed: @escaping (Deadline) -> Void) -> Bool {
         guard tracked.contains(id) else { return false }
         let previous = removeChange(of: id)

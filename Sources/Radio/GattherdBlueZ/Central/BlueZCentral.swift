@@ -254,6 +254,8 @@ extension BlueZCentral {
     public func answerPairing(with delegate: any PairingDelegate) async {
         parts.pairing.setDelegate(delegate)
         await registerAgent()
+        // A cancelled task can make no calls, but the delegate is kept.
+        if Task.isCancelled { startRegistration() }
     }
 
     private func registerAgent() async {

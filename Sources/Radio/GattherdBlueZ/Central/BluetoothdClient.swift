@@ -1,7 +1,7 @@
 import GattherdBluetooth
 import GattherdDBus
 
-/// Calls of the current bluetoothd, which has a unique name on one connection to the bus; on the loop.
+/// Calls of the current bluetoothd, which has a unique name on one connection to the bus; on the Bluetooth thread only.
 final class BluetoothdClient {
     /// The time limit of a round trip, which only puts messages in order.
     private static let roundTripLimit = Duration.seconds(2)
@@ -141,7 +141,7 @@ final class BluetoothdClient {
 }
 
 extension DBusConnection {
-    /// Exports a path for bluetoothd only: calls of other clients are refused; on the loop.
+    /// Exports a path for bluetoothd only: calls of other clients are refused; on the Bluetooth thread only.
     ///
     /// A call that `handler` fails to answer stays unanswered.
     nonisolated func export(
@@ -167,7 +167,7 @@ extension DBusConnection {
 
 extension DBusError {
     static let noBluetoothd = DBusError(name: disconnectedName, message: "bluetoothd is not on the bus")
-    fileprivate static let leaving = DBusError(
+    static let leaving = DBusError(
         name: disconnectedName,
         message: "the connection to bluetoothd is being closed"
     )

@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdLog
 import GattherdSync
 
-/// The availability of bluetoothd, as it was published; each change is published once.
+/// The last published availability of bluetoothd; each change is published once.
 struct Availability {
     /// The detail of the last `unavailable` event; `nil` while available.
     private var detail: String?
@@ -29,7 +29,9 @@ struct Availability {
     }
 }
 
-/// The connection to the bus, opened again when it is lost, and the arrivals of bluetoothd on it; on the loop.
+/// The connection to the bus, opened again when it is lost, and the arrivals of bluetoothd on it.
+///
+/// On the Bluetooth thread only.
 final class BluetoothdConnector {
     private let address: DBusAddress
     private let parts: CentralParts

@@ -1,7 +1,7 @@
 import GattherdBluetooth
 import GattherdSync
 
-/// The tasks that wait for changes of peripherals; on the loop only.
+/// The tasks that wait for changes of peripherals; on the Bluetooth thread only.
 final class ChangeWaiters: Sendable {
     /// The reason why a wait ended.
     enum WakeReason: Sendable {

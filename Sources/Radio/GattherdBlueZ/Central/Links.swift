@@ -1,7 +1,7 @@
 import GattherdBluetooth
 import GattherdDBus
 
-/// Links to peripherals: made, confirmed and ended; on the loop.
+/// Links to peripherals: made, confirmed and ended; on the Bluetooth thread only.
 final class Links {
     /// The longest wait for the answer to a cancellation, beyond the deadline of the attempt.
     private static let cancellationLimit = Duration.seconds(1)

@@ -1,6 +1,6 @@
 import GattherdSync
 
-/// The liveness checks of bluetoothd; on the loop.
+/// The liveness checks of bluetoothd; on the Bluetooth thread only.
 ///
 /// A hanging bluetoothd keeps its name and its sockets, so while all devices are ready only these checks detect it.
 final class LivenessMonitor {

@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdLog
 import GattherdSync
 
-/// The effects of bluetoothd's signals on everything that depends on them; on the loop.
+/// The effects of bluetoothd's signals on everything that depends on them; on the Bluetooth thread only.
 final class SignalRouter {
     /// The time after a link's end in which its reason, or the removal of the adapter, arrives.
     private static let endReasonDelay = Duration.milliseconds(50)

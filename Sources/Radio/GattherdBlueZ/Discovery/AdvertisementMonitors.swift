@@ -3,7 +3,9 @@ import GattherdDBus
 import GattherdLog
 import GattherdModel
 
-/// Passive scans: bluetoothd reports advertisements that match a pattern, without our own scan; on the loop.
+/// Passive scans: bluetoothd reports advertisements that match a pattern, without our own scan.
+///
+/// On the Bluetooth thread only.
 final class AdvertisementMonitors {
     private static let rootPath = "/gattherd/monitor"
 

@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdGATT
 import GattherdLog
 
-/// Scans by bluetoothd; on the loop.
+/// The scans that bluetoothd makes for us; on the Bluetooth thread only.
 final class Discovery {
     private let client: BluetoothdClient
     private let objects: BlueZObjects

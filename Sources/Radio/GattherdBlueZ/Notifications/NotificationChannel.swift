@@ -147,7 +147,7 @@ final class SinkNotifier {
         self.loop = loop
     }
 
-    /// Records that `sink` has received a value; on the loop.
+    /// Records that `sink` has received a value; on the Bluetooth thread only.
     func add(_ sink: any NotificationSink) {
         guard !sinks.contains(where: { $0 === sink }) else { return }
         sinks.append(sink)

@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdDBus
 import GattherdSync
 
-/// The subscriptions to characteristics, and the values that bluetoothd sends for them; on the loop.
+/// The subscriptions to characteristics, and the values that bluetoothd sends for them; on the Bluetooth thread only.
 final class NotificationClient {
     /// The time after a socket's end in which the signal of the link's end arrives.
     private static let linkEndDelay = Duration.milliseconds(500)

@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdDBus
 import GattherdSync
 
-/// The requests of notifications, by signals or by a socket; on the loop.
+/// The requests of notifications, by signals or by a socket; on the Bluetooth thread only.
 final class NotificationStarter {
     private let client: BluetoothdClient
     private let acquirer: SocketAcquirer

@@ -18,7 +18,9 @@ struct MessageOrder {
     }
 }
 
-/// Passes values to their channels, with conclusions from the order of bluetoothd's messages; on the loop.
+/// Passes values to their channels, with conclusions from the order of bluetoothd's messages.
+///
+/// On the Bluetooth thread only.
 ///
 /// The run of signals that came last stays open until another message shows whether it was answered.
 final class SignalSequencer {

@@ -29,7 +29,7 @@ struct SocketRequests {
     }
 }
 
-/// The sockets that bluetoothd creates for us, and their end before we leave the bus; on the loop.
+/// The sockets that bluetoothd creates for us, and their end before we leave the bus; on the Bluetooth thread only.
 ///
 /// bluetoothd 5.66 crashes if a client leaves the bus before bluetoothd has read the end of the client's sockets, or
 /// while bluetoothd creates a socket for the client.

@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
 
-/// The copy of bluetoothd's objects that all operations share; on the loop.
+/// The copy of bluetoothd's objects that all operations share; on the Bluetooth thread only.
 final class BlueZObjects {
     private let client: BluetoothdClient
     private(set) var tree = ObjectTree()

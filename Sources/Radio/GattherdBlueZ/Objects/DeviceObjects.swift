@@ -22,8 +22,8 @@ struct DeviceObjects {
         objects.filter { $0.value.adapterPath == adapter }.keys.sorted()
     }
 
-    /// True if the first of two objects with one address is to be used: the connected one, else the one that a scan
-    /// receives, else the one with the newer link.
+    /// True if the first of two objects with one address is to be used: the connected object, else the object that a
+    /// scan hears, else the object with the newer link.
     func prefers(_ path: String, to other: String) -> Bool {
         guard let first = objects[path], let second = objects[other] else { return objects[path] != nil }
         guard first.isConnected == second.isConnected else { return first.isConnected }

@@ -41,7 +41,7 @@ extension DBusConnection {
     /// The path of our agents, each on its own connection.
     static let agentPath = "/gattherd/agent"
 
-    /// Exports an agent whose calls by bluetoothd are answered by `respond`; on the loop.
+    /// Exports an agent whose calls by bluetoothd are answered by `respond`; on the Bluetooth thread only.
     nonisolated func exportAgent(for owner: String, _ respond: @escaping (AgentCall) -> PairingResponse) {
         export(Self.agentPath, for: owner) { (call) throws(DBusError) in
             if ["Release", "Cancel"].contains(call.member) { return try call.reply() }

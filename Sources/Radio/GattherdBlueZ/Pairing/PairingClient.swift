@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdLog
 import GattherdSync
 
-/// Our pairing agent, and the pairings that we request; on the loop.
+/// Our pairing agent, and the pairings that we request; on the Bluetooth thread only.
 final class PairingClient {
     private let client: BluetoothdClient
     private let objects: BlueZObjects
@@ -15,6 +15,7 @@ final class PairingClient {
     private var responder = PairingResponder()
     /// The unique name of the bluetoothd that knows our agent.
     private var agentOwner: String?
+    private var isClosed = false
 
     init(
         _ client: BluetoothdClient,
@@ -49,10 +50,14 @@ final class PairingClient {
     // MARK: - The agent
 
     func setDelegate(_ delegate: any PairingDelegate) {
+        // Nothing would release it later.
+        guard !isClosed else { return }
         responder.delegate = delegate
     }
 
     /// Registers our agent with bluetoothd unless it is registered already; returns false if bluetoothd is too busy.
+    ///
+    /// Returns true also if the task is cancelled: then nothing is registered.
     ///
     /// Our agent becomes the default agent. bluetoothd calls it when our own request makes a peripheral pair.
     /// Without an agent that knows our devices, bluetoothd never answers the request.
@@ -68,12 +73,13 @@ final class PairingClient {
             try await callManager("RequestDefaultAgent", [path])
             return true
         } catch {
+            if agentOwner == owner { agentOwner = nil }
+            guard error.name != DBusError.cancelledName else { return true }
             log(
                 .warning,
                 "bluetoothd refused the pairing agent: characteristics that need encryption will not answer",
                 [.init("error", error)]
             )
-            if agentOwner == owner { agentOwner = nil }
             return error.name != DBusError.timeoutName
         }
     }
@@ -137,9 +143,7 @@ final class PairingClient {
         until deadline: SuspendingClock.Instant
     ) async throws(DBusError) {
         guard let owner = client.owner else { throw .noBluetoothd }
-        let limit = min(operationLimit, deadline.remaining)
-        let connection = try await DBusConnection.open(address, on: loop, timeout: limit)
-        responder.setConnection(connection, of: peripheral)
+        let connection = try await openConnection(for: peripheral, until: deadline)
         connection.exportAgent(for: owner) { [weak self] call in
             self?.respond(to: call) ?? .rejected("it is closed")
         }
@@ -147,6 +151,38 @@ final class PairingClient {
         // bluetoothd cancels a pairing whose client leaves.
         await connection.close()
         try result.get()
+    }
+
+    /// Opens the connection of a pairing.
+    ///
+    /// The loop may stop when the central is closed, and no deadline passes on a stopped loop: ``close()`` has to end
+    /// the attempt.
+    private func openConnection(
+        for peripheral: PeripheralID,
+        until deadline: SuspendingClock.Instant
+    ) async throws(DBusError) -> DBusConnection {
+        guard !isClosed else { throw .leaving }
+        let limit = min(operationLimit, deadline.remaining)
+        let opening = PairingResponder.Opening { [address, loop] in
+            do throws(DBusError) {
+                return .success(try await DBusConnection.open(address, on: loop, timeout: limit))
+            } catch {
+                return .failure(error)
+            }
+        }
+        responder.setOpening(opening, of: peripheral)
+        let result = await withTaskCancellationHandler {
+            await opening.value
+        } onCancel: {
+            opening.cancel()
+        }
+        guard !isClosed else {
+            if case .success(let connection) = result { await connection.close() }
+            throw .leaving
+        }
+        let connection = try result.get()
+        responder.setConnection(connection, of: peripheral)
+        return connection
     }
 
     private static func pair(
@@ -179,7 +215,9 @@ final class PairingClient {
 
     /// Cancels the pairings that we requested, and releases the delegate, which may own the central.
     func close() async {
+        isClosed = true
         responder.delegate = nil
+        responder.cancelOpenings()
         for connection in responder.connections { await connection.close() }
     }
 }

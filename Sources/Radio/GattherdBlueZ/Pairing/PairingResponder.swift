@@ -3,8 +3,12 @@ import GattherdDBus
 
 /// The answers to peripherals that pair, and the pairings that we requested.
 struct PairingResponder {
+    /// The task that opens the connection of a pairing.
+    typealias Opening = Task<Result<DBusConnection, DBusError>, Never>
+
     private struct Attempt {
         let method: PairingMethod
+        var opening: Opening?
         /// Our other connection to the bus, which the pairing is requested on.
         var connection: DBusConnection?
         /// True once the peripheral has requested its passkey.
@@ -26,6 +30,15 @@ struct PairingResponder {
         guard attempts[id] == nil else { return false }
         attempts[id] = Attempt(method: method)
         return true
+    }
+
+    mutating func setOpening(_ opening: Opening, of id: PeripheralID) {
+        attempts[id]?.opening = opening
+    }
+
+    /// Cancels the attempts to open connections.
+    func cancelOpenings() {
+        for attempt in attempts.values { attempt.opening?.cancel() }
     }
 
     mutating func setConnection(_ connection: DBusConnection, of id: PeripheralID) {

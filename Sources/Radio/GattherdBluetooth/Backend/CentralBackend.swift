@@ -75,6 +75,8 @@ public protocol CentralBackend: PairingBackend {
     func roundTrip() async
 
     /// Ends all subscriptions, then the connection to the bus; links stay up.
+    ///
+    /// Operations under way, such as a pairing, fail.
     func close() async
 }
 

@@ -35,9 +35,9 @@ extension Central {
     /// Continues another run: its links, subscriptions and scans.
     ///
     /// A link that the platform still holds is adopted. If a link is gone, the policy is asked about a first attempt
-    /// with the reason ``DisconnectReason/unknown``, if it could not be adopted, with the reason and the error of that.
-    /// The central then connects the peripheral as soon as it can, as ``keepConnected(_:autoconnect:)`` does.
-    /// Peripherals that the other run was reconnecting are treated the same.
+    /// with the reason ``DisconnectReason/unknown``. If a link could not be adopted, the policy gets the reason and the
+    /// error of that failure. The central then connects the peripheral as soon as it can, as
+    /// ``keepConnected(_:autoconnect:)`` does. Peripherals that the other run was reconnecting are treated the same.
     ///
     /// Connection tasks run as after any connect. Subscriptions are restored on each link until
     /// ``disconnect(_:timeout:)`` or ``Peripheral/setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``. The values
@@ -48,7 +48,8 @@ extension Central {
     ///   - snapshot: The links, subscriptions and scans of the other run.
     ///   - autoconnect: The policy for links that are gone or lost later; ``Configuration/autoconnect`` when `nil`.
     /// - Returns: The outcome of each peripheral, and the scans.
-    /// - Throws: As ``waitUntilReady(timeout:)``. With `cancelled`, peripherals that were restored before stay so.
+    /// - Throws: As ``waitUntilReady(timeout:)``, also if the central is closed meanwhile. With `cancelled`,
+    ///   peripherals that were restored before stay so.
     public func restore(
         from snapshot: CentralSnapshot,
         autoconnect: Autoconnect? = nil
@@ -61,6 +62,7 @@ extension Central {
             return await group.reduce(into: []) { $0.append($1) }
         }
         guard !Task.isCancelled else { throw BluetoothError(.cancelled, "cancelled").during(.connect) }
+        guard !isClosed else { throw unreadiness.during(.connect) }
         func all(_ outcome: Outcome) -> [Peripheral] {
             outcomes.filter { $0.1 == outcome }.map(\.0).sorted { $0.address < $1.address }
         }

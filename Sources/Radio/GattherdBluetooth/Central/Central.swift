@@ -49,6 +49,8 @@ public final class Central: Sendable {
     /// The lock that is held while observers are updated from the registry, which is not locked meanwhile.
     let telling = Locked(())
     let life = LatestValue(CentralLifecycle.new)
+    /// The life of the background work, which ends later than the central.
+    private let work = LatestValue(CentralLifecycle.new)
     let stateBoard = LatestValue(CentralState.unknown)
     let poweredAdapters = LatestValue<Set<BluetoothAddress>>([])
     let discovery = LatestValue<DiscoveryRequest?>(nil)
@@ -87,7 +89,7 @@ public final class Central: Sendable {
 
     /// Keeps the central alive until ``close()``, or until its task is cancelled.
     ///
-    /// All background work of the central has ended when this returns.
+    /// All background work of the central has ended when this returns. A second call waits for that, too.
     public func run() async {
         let life = Task { await live() }
         await withTaskCancellationHandler {
@@ -98,6 +100,13 @@ public final class Central: Sendable {
     }
 
     private func live() async {
+        var isFirst = false
+        work.update { work in
+            guard work == .new else { return }
+            (work, isFirst) = (.running, true)
+        }
+        guard isFirst else { return await waitForEnd() }
+        defer { work.set(.closed) }
         life.update { if $0 == .new { $0 = .running } }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.backend.run() }
@@ -106,6 +115,10 @@ public final class Central: Sendable {
             for await job in jobs { group.addTask { await job() } }
             group.cancelAll()
         }
+    }
+
+    private func waitForEnd() async {
+        for await work in work.watch() where work == .closed { return }
     }
 
     /// Runs the central while `body` runs; returns the value of `body` after all background work has ended.

@@ -17,6 +17,8 @@ final class Link: Sendable {
         /// The GATT table before the last change, whose UUIDs the next one has as a rule.
         var formerTable: [Service]?
         var subscriptions: [String: SharedSubscription] = [:]
+        /// True if the central is closed: nothing would end a later subscription.
+        var isClosed = false
         /// The number of write commands that wait for room.
         var waitingCommands = 0
         var autoconnect = Autoconnect.never
@@ -190,8 +192,12 @@ final class Link: Sendable {
 
     /// Ends waiting operations and listeners; the link itself may stay up.
     func close() {
+        let subscriptions = state.withLock { state in
+            state.isClosed = true
+            return Array(state.subscriptions.values)
+        }
         operations.stopAll(BluetoothError(.cancelled, "the central is closed"))
-        for subscription in state.withLock({ Array($0.subscriptions.values) }) { subscription.finish(.requested) }
+        for subscription in subscriptions { subscription.finish(.requested) }
         lasting.finish()
         values.finish()
         serviceChanges.finish()

@@ -16,6 +16,8 @@ public import Observation
     /// The services found by ``discoverServices()``; empty without a link.
     public private(set) var services: [Service] = []
     /// The newest value of each characteristic that notifies, while ``followValues()`` runs.
+    ///
+    /// The keys have the service, for example `CharacteristicID(0x2A37, in: 0x180D)`.
     public private(set) var values: [CharacteristicID: [UInt8]] = [:]
 
     public nonisolated var id: PeripheralID { peripheral.id }

@@ -111,6 +111,7 @@ public enum WriteType: Hashable, Sendable {
 
 /// One value that a peripheral sent by itself.
 public struct CharacteristicValue: Hashable, Sendable {
+    /// The identifier of exactly this characteristic, which equals none of a UUID alone: compare its `uuid`.
     public let characteristic: CharacteristicID
     public let octets: [UInt8]
     /// The time of reception.

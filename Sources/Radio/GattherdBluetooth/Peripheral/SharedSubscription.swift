@@ -43,7 +43,7 @@ final class SharedSubscription: NotificationSink {
     private let log: OperationLog
     private let state = Locked(State())
 
-    /// The values of `link` receive every value too.
+    /// Creates a subscription that passes every value to the listeners and to `link.values`.
     init(_ characteristic: RemoteCharacteristic, _ token: SubscriptionToken, _ link: Link) {
         self.characteristic = characteristic
         self.token = token

@@ -70,10 +70,11 @@ struct Subscriber: Sendable {
     }
 
     private func begin(_ subscription: SharedSubscription) async throws(BluetoothError) {
-        let number = link.state.withLock { state in
-            state.subscriptions[subscription.characteristic.handle] = subscription
-            return state.number
+        let (number, isClosed) = link.state.withLock { state in
+            if !state.isClosed { state.subscriptions[subscription.characteristic.handle] = subscription }
+            return (state.number, state.isClosed)
         }
+        guard !isClosed else { throw central.unreadiness }
         do throws(BluetoothError) {
             try await subscribe(subscription)
         } catch {

@@ -150,7 +150,7 @@ extension DBusConnection {
     }
 }
 
-// MARK: - On the loop
+// MARK: - On the loop's thread only
 
 extension DBusConnection {
     /// Calls `handler` for each signal, in the order of arrival; on the loop.

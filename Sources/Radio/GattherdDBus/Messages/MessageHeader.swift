@@ -7,9 +7,9 @@ struct MessageHeader {
         case reply, error, signal
     }
 
-    /// The size of the header before its fields.
+    /// The size of the header before its fields, in bytes.
     static let fixedSize = 16
-    /// The specification allows no longer message.
+    /// The longest message that the specification allows, in bytes.
     static let sizeLimit = 128 << 20
 
     /// True if the byte order is not this machine's.

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// The start of a clock span.
+/// The start of a clock span; all times are in microseconds.
 struct ClockSpanStart: Equatable {
     /// The last number before the span.
     var after: Int64

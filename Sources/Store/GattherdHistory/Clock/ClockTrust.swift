@@ -29,7 +29,7 @@ struct ClockTrust {
     private(set) var mark: ClockMark
     /// True while the file has no row that a wrong clock could delete or move.
     var isFileEmpty: Bool
-    /// The time of the program's build; a correct clock is never earlier.
+    /// The time of the program's build in microseconds since 1970; a correct clock is never earlier.
     private let earliest: Int64
 
     /// - Parameters:
@@ -165,7 +165,7 @@ struct ClockTrust {
     }
 }
 
-/// The persisted state of clock trust.
+/// The persisted state of clock trust; all times are in microseconds, those of the wall clock since 1970.
 struct ClockMark: Equatable {
     /// The boot in which the clocks were read, and their reading.
     var boot: String

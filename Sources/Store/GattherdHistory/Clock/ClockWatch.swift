@@ -14,7 +14,7 @@ struct ClockWatch {
         case set
     }
 
-    /// The smallest step; smaller changes are slewing.
+    /// The smallest step, in microseconds; smaller changes are slewing.
     static let tolerance: Int64 = 1_000_000
 
     /// True once the clock was set or synchronised.
@@ -25,7 +25,7 @@ struct ClockWatch {
     private var isClaimed = false
     /// True if the clock contradicted the proven time.
     private var wasDoubted: Bool
-    /// An instant before the machine's start.
+    /// An instant before the machine's start, in microseconds since 1970.
     private let past: Int64
     private var last: ClockReading
     private var step: Step?

@@ -129,7 +129,8 @@ final class HistoryFile {
     ///   was started.
     func rewind(_ consumer: String, to seq: Int64) throws(StoreFault) {
         guard let journal else { throw StoreFault("\(connection.path): delivery is off") }
-        guard seq <= sequence.last else {
+        let highest = sequence.highest(of: consumer, acknowledged: journal.cursor(of: consumer) ?? 0)
+        guard seq <= highest else {
             try commit { () throws(StoreFault) in try epochs.startAnew() }
             throw StoreFault(
                 "\(connection.path): '\(consumer)' has entries up to \(seq), which this file never had: a new epoch",
@@ -143,6 +144,7 @@ final class HistoryFile {
             journal.restore(places)
             throw error
         }
+        sequence.recordContact(of: consumer)
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {

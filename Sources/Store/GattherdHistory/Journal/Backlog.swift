@@ -63,7 +63,7 @@ final class Backlog {
     /// The last reading that all consumers have acknowledged.
     var delivered: Int64 { journal?.delivered ?? saved }
 
-    /// The last reading that all consumers have got, which is delivered even if it is dropped here.
+    /// The last reading that all consumers have received, which is delivered even if it is dropped here.
     var handedOver: Int64 { max(delivered, journal?.handedOver ?? 0) }
 
     /// True if the backlog's own limits may require dropping readings.

@@ -151,7 +151,7 @@ final class Journal {
     /// The lowest cursor; all consumers have acknowledged the entries up to it.
     var delivered: Int64 { cursors.lowest ?? trimmed }
 
-    /// The last number that all consumers have got, or will get although it may be dropped here.
+    /// The last number that all consumers have received, or will receive although it may be dropped here.
     var handedOver: Int64 { cursors.handedOver ?? trimmed }
 
     /// The cursor of a consumer; `nil` if there is no such consumer.

@@ -26,7 +26,7 @@ struct JournalCursors {
     /// The lowest cursor; all consumers have acknowledged the entries up to it.
     var lowest: Int64? { all.map(\.seq).min() }
 
-    /// The last number that all consumers have got, or will get although it may be dropped.
+    /// The last number that all consumers have received, or will receive although it may be dropped.
     var handedOver: Int64? { all.map { $0.handedOver(tail) }.min() }
 
     /// The numbers by the names of the consumers.
@@ -69,7 +69,7 @@ struct JournalCursors {
         tail.move(consumer, to: seq)
     }
 
-    /// Records that a consumer has got entries from the file.
+    /// Records that a consumer has received entries from the file.
     mutating func didRead(through seq: Int64, by consumer: String) {
         guard let index = index(of: consumer) else { return }
         all[index].didRead(through: seq)

@@ -12,7 +12,7 @@ final class JournalTail: Sendable {
         /// The tail has all of the journal's entries between these two numbers.
         var floor = Int64.max
         var end = Int64.min
-        /// The last number that each consumer has got.
+        /// The last number that each consumer has received.
         var positions: [String: Int64]
         /// The last number that each consumer has skipped, if any.
         var skipped: [String: Int64] = [:]
@@ -39,7 +39,7 @@ final class JournalTail: Sendable {
         state = Locked(State(positions: positions))
     }
 
-    /// The last number that a consumer has got from the tail.
+    /// The last number that a consumer has received from the tail.
     func position(of consumer: String) -> Int64 {
         state.withLock { $0.positions[consumer] ?? .min }
     }
@@ -62,7 +62,7 @@ final class JournalTail: Sendable {
         }
     }
 
-    /// Empties the tail, because the next entries may be in the journal or elsewhere.
+    /// Empties the tail; consumers read the entries from the journal or other storage.
     func removeAll() {
         state.withLock { state in
             state = State(positions: state.positions, skipped: state.skipped)
@@ -122,7 +122,7 @@ private struct EntryQueue: Sendable {
         start = 0
     }
 
-    /// Returns up to `limit` wanted entries after `seq`; `end` is the last number of the queue.
+    /// Returns up to `limit` wanted entries after `seq`; `end` is the last number that the queue covers.
     func batch(after seq: Int64, limit: Int, _ content: JournalConsumerOptions.Content, end: Int64) -> JournalBatch {
         var batch = JournalBatch([], through: end)
         for entry in entries[index(after: seq)...] where content == .everything || entry.reading != nil {

@@ -5,6 +5,10 @@ import GattherdModel
 final class SequenceSource {
     let file: SequenceFile
     private var numbers: SequenceNumbers
+    /// The last number that was or may have been assigned before this run.
+    private var start: Int64
+    /// The consumers whose receivers have been at a number of this file in this run.
+    private var contacts: Set<String> = []
 
     /// Starts above all marks.
     ///
@@ -14,7 +18,8 @@ final class SequenceSource {
     ///   - log: The log for an invalid or missing sequence file.
     init(path: String, above mark: Int64, _ log: Log) {
         file = SequenceFile(path: path)
-        numbers = SequenceNumbers(above: max(mark, file.mark(expecting: mark, log)))
+        start = max(mark, file.mark(expecting: mark, log))
+        numbers = SequenceNumbers(above: start)
     }
 
     /// The last number that was or may have been assigned.
@@ -24,8 +29,25 @@ final class SequenceSource {
 
     /// Continues above the mark of another database.
     func raise(above mark: Int64) {
-        if mark > numbers.reserved { numbers = SequenceNumbers(above: mark) }
+        guard mark > numbers.reserved else { return }
+        numbers = SequenceNumbers(above: mark)
+        start = max(start, mark)
     }
+
+    // MARK: - Receivers that keep the cursor
+
+    /// The highest number that the receiver of a consumer can have of this file.
+    ///
+    /// Before the first contact in this run, it has entries of earlier runs only. If it has more, an older copy of both
+    /// files is in use, whose new entries have numbers that the receiver has for other ones.
+    func highest(of consumer: String, acknowledged: Int64) -> Int64 {
+        contacts.contains(consumer) || acknowledged > start ? last : start
+    }
+
+    /// Records that the consumer is at the number of its receiver, and may deliver all entries after it.
+    func recordContact(of consumer: String) { contacts.insert(consumer) }
+
+    // MARK: - Numbers
 
     /// Reserves `count` more numbers durably.
     ///

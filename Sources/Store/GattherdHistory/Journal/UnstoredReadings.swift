@@ -12,7 +12,7 @@ struct UnstoredReadings {
     /// The index of the first reading that is still needed.
     private var start = 0
     private var bytes = 0
-    /// The last number that each consumer has got.
+    /// The last number that each consumer has received.
     private var handedOver: [String: Int64]
     /// The number of the last reading that arrived.
     private(set) var last: Int64 = 0
@@ -20,7 +20,7 @@ struct UnstoredReadings {
     private(set) var removed: Int64 = 0
     /// The number of readings that arrived.
     private(set) var count = 0
-    /// The number of readings dropped before all consumers had got them.
+    /// The number of readings dropped before all consumers had received them.
     private(set) var dropped = 0
 
     init(consumers: [String], capacity: Int = 32 << 20) {

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// A clock span of rows whose times have the same, still unknown error.
+/// A clock span of rows whose times have the same, still unknown error; all times are in microseconds.
 struct PendingClockSpan: Equatable {
     /// The times of the rows, by the span's clock.
     var times: Range<Int64>
@@ -29,12 +29,13 @@ struct AgePlan: Equatable {
     private(set) var parts: [Part] = []
     /// True if some rows are deleted slowly.
     private(set) var isLimited = false
-    /// The time now for rows in no pending span.
+    /// The time now for rows in no pending span, in microseconds since 1970.
     let proven: Int64
-    /// The latest possible time now.
+    /// The latest possible time now, in microseconds since 1970.
     let latest: Int64
-    /// The number above which readings may be in a pending span; that span's clock shows ``pendingNow``.
+    /// The number after which readings may be in a pending span.
     let pendingSeq: Int64
+    /// The earliest current time by the clocks of the pending spans.
     let pendingNow: Int64
 
     /// - Parameters:

@@ -16,7 +16,7 @@ final class Rollup {
     }
 
     let resolution: Resolution
-    /// The first instant that the table does not cover.
+    /// The first instant that the table does not cover, in microseconds since 1970.
     private(set) var mark: Int64
     /// The partial sums of the current span, by quantity.
     private var open: [Int64: NumberSummary] = [:]

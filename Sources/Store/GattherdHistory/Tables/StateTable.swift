@@ -14,7 +14,7 @@ final class StateTable {
         case journalTrimmed = "journal_trimmed"
         /// The highest number of a sample that was deleted by its age, or for its space.
         case lastDeleted = "last_deleted"
-        /// The highest number of a record of the past, which is newer than the rows of `head`.
+        /// The highest number of a stored record with a past time; `head` may have only lower numbers.
         case newestPast = "newest_past"
         /// The highest number of a reading that could not be stored, because the disk failed.
         case unstored

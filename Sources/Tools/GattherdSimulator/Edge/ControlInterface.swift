@@ -1,7 +1,7 @@
 import GattherdDBus
 import GattherdGATT
 
-/// The D-Bus interface `org.gattherd.Simulator1`, which accepts orders.
+/// The D-Bus interface `org.gattherd.Simulator1`, by which tests and people cause faults.
 package enum ControlInterface {
     package static let busName = "org.gattherd.Simulator"
     package static let path = "/org/gattherd/simulator"

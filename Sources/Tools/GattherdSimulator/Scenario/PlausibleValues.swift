@@ -34,7 +34,7 @@ struct PersonSimulation: Sendable {
     private let noise: SmoothNoise
     private let rest: Double
     private let peak: Double
-    /// The person's time at the first measurement.
+    /// The person's time at the first measurement, in seconds.
     private let offset: Double
 
     /// - Parameter seed: Distinguishes persons.

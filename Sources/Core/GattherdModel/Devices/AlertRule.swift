@@ -14,7 +14,7 @@ public struct AlertRule: Hashable, Sendable {
     /// The device; `nil` for every device.
     public var device: String?
     public var condition: Condition
-    /// The distance from a bound at which the alert is cleared.
+    /// The distance from a bound at which the alert is cleared, in the metric's unit.
     public var hysteresis: Double
     /// The time for which values must be outside before the alert is raised.
     public var holding: Duration

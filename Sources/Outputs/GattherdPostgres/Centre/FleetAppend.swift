@@ -28,13 +28,14 @@ enum FleetAppend {
 
         -- The cursor of a journal. An epoch that continues a known one belongs to the same journal, as its numbers
         -- go on. The earlier epochs are separated by commas, the newest first; the centre may know none, or only old
-        -- ones, because it was away.
+        -- ones, because it was away. The journal in use has the newest `since`, also after a return to an older file.
         CREATE OR REPLACE FUNCTION gattherd.position(epoch text, earlier text, gateway_name text) RETURNS bigint
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
         DECLARE
             caller int := gattherd.caller();
             expected text;
             found_journal int;
+            mine record;
         BEGIN
             SELECT g.name INTO expected FROM gattherd.gateway g WHERE g.id = caller FOR UPDATE;
             IF expected <> gateway_name THEN
@@ -54,7 +55,12 @@ enum FleetAppend {
                 END IF;
                 INSERT INTO gattherd.epoch (gateway, epoch, journal) VALUES (caller, position.epoch, found_journal);
             END IF;
-            RETURN (SELECT l.cursor FROM gattherd.lock_journal(position.epoch) AS l);
+            SELECT * INTO mine FROM gattherd.lock_journal(position.epoch);
+            UPDATE gattherd.journal j SET since = greatest(clock_timestamp(), l.since + interval '1 microsecond')
+            FROM (SELECT n.id, n.since FROM gattherd.journal n WHERE n.gateway = caller
+                ORDER BY n.since DESC, n.id DESC LIMIT 1) AS l
+            WHERE j.id = mine.journal AND j.id <> l.id;
+            RETURN mine.cursor;
         END $$;
 
         CREATE OR REPLACE FUNCTION gattherd.skip(epoch text, after bigint, through bigint, reason text) RETURNS bigint

@@ -92,7 +92,7 @@ public struct MetricDescriptor: Hashable, Sendable {
     public static let signalStrength = Self(name: "rssi", unit: "dBm")
 }
 
-/// The fall-back of an event that its device reports only once, such as a motion.
+/// The end of an event whose device reports only its beginning, such as a motion.
 public struct MetricReset: Hashable, Sendable {
     /// The time after the last reading with another value.
     public let after: Duration

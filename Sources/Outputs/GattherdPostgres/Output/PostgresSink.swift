@@ -26,6 +26,8 @@ package final class PostgresSink: CursorKeepingSink {
     /// The time for the steps of the retention after one batch.
     private static let maintenanceLimit = Duration.seconds(1)
     private static let reportPause = Duration.seconds(60)
+    /// The limit of a report, on which no delivery depends.
+    private static let reportLimit = Duration.seconds(10)
     /// The shortest time between reports while there are new devices.
     private static let newDevicePause = Duration.seconds(5)
     /// The longest pause before another daemon of the same name is looked for again.
@@ -135,9 +137,9 @@ package final class PostgresSink: CursorKeepingSink {
         ]
         let arrays = isNew ? seen.map { DeviceParameters($0).parameters } : nil
         let parameters = fixed + (arrays ?? DeviceParameters.unchanged)
-        let answer = try? await client.run(Self.reportStatement, parameters, within: .seconds(10))
+        let answer = try? await client.run(Self.reportStatement, parameters, within: Self.reportLimit)
         if answer != nil, let records { state.withLock { $0.reported = records } }
-        if let conflict = try? await daemon.attend(client, within: .seconds(10)) {
+        if let conflict = try? await daemon.attend(client, within: Self.reportLimit) {
             state.withLock { $0.conflict = conflict }
         }
     }
@@ -146,7 +148,7 @@ package final class PostgresSink: CursorKeepingSink {
     private func attend() async throws(OutputFault) {
         let conflict: String?
         do throws(PostgresError) {
-            conflict = try await daemon.attend(client, within: .seconds(10))
+            conflict = try await daemon.attend(client, within: Self.reportLimit)
         } catch {
             throw fault(error)
         }
@@ -154,7 +156,7 @@ package final class PostgresSink: CursorKeepingSink {
         if let conflict { throw Self.fault(conflict, url) }
     }
 
-    /// The fault while another daemon delivers as the same gateway; it is asked often whether that one has ended.
+    /// The fault while another daemon delivers as the same gateway; the pauses between checks for its end are short.
     private static func fault(_ conflict: String, _ url: PostgresURL) -> OutputFault {
         OutputFault(.misconfigured, "\(url): \(conflict)", retryWithin: conflictPause)
     }

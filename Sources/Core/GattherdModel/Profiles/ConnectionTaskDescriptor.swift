@@ -128,7 +128,7 @@ public struct BytePattern: Hashable, Sendable {
     /// The number of bytes that are not `??`.
     var literalCount: Int { octets.count(where: { $0 != nil }) }
 
-    /// True if an byte sequence can start with both patterns.
+    /// True if a byte sequence can start with both patterns.
     func isCompatible(with other: BytePattern) -> Bool {
         zip(octets, other.octets).allSatisfy { $0 == nil || $1 == nil || $0 == $1 }
     }

@@ -115,7 +115,7 @@ enum FleetViews {
                 AS problem
         FROM gattherd.gateway g
         LEFT JOIN LATERAL (SELECT * FROM gattherd.journal j WHERE j.gateway = g.id
-            ORDER BY j.id DESC LIMIT 1) AS j ON true;
+            ORDER BY j.since DESC, j.id DESC LIMIT 1) AS j ON true;
 
         CREATE OR REPLACE VIEW gattherd.gaps AS
         SELECT g.name AS gateway, j.epoch, p.after, p.through, p.reason, p.found

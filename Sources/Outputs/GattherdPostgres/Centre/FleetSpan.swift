@@ -1,4 +1,4 @@
-/// A time range that one of the summaries, or the samples, answer.
+/// A time range of a query, and the table that has its values: a summary or the samples.
 struct FleetSpan: Hashable {
     enum Tier: Int64, CaseIterable {
         case hours = 3_600_000_000

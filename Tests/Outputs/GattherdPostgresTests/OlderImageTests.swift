@@ -1,0 +1,58 @@
+import Foundation
+import GattherdHistory
+import GattherdModel
+import GattherdOutputs
+import TestKit
+import Testing
+
+@testable import GattherdPostgres
+
+extension CentralHistoryTests {
+    /// Copies the files of the closed history, as the image of a disk has them.
+    private func copyFiles(from source: String, to target: String) throws {
+        for suffix in ["", "-seq"] {
+            try? FileManager.default.removeItem(atPath: folder.file(target + suffix))
+            try FileManager.default.copyItem(atPath: folder.file(source + suffix), toPath: folder.file(target + suffix))
+        }
+    }
+
+    /// Runs a gateway that stores rounds, and delivers them together with all others.
+    private func run(_ rounds: Range<Int>, _ centre: Centre, isLate: Bool = false) async throws {
+        let clock = SlowClock()
+        clock.synchronise()
+        clock.pass(.seconds(100 * (rounds.lowerBound + 1)))
+        let history = try await open(clock.clock)
+        let output = Self.output(history, try await centre.sink(of: "attic"))
+        for round in rounds where isLate { try await store(round, history, at: clock.clock.now()) }
+        let running = Task { await output.run() }
+        for round in rounds where !isLate { try await store(round, history, at: clock.clock.now()) }
+        try await eventually { output.status.cursor == history.newestSeq && output.status.backlog == 0 }
+        await output.stop(within: .seconds(5))
+        await running.value
+        try await history.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `an older image of a gateway's disk loses nothing, however late it reaches the centre`(
+        isLate: Bool
+    ) async throws {
+        let centre = try await Centre()
+        try await run(0..<3, centre)
+        try copyFiles(from: "gattherd.db", to: "image.db")
+        try await run(3..<6, centre)
+        try copyFiles(from: "image.db", to: "gattherd.db")
+        // More entries than the image lacks, or less.
+        try await run(isLate ? 6..<12 : 6..<7, centre, isLate: isLate)
+        let epochs = try await centre.rows("SELECT epoch, cursor FROM gattherd.journal ORDER BY id")
+        try #require(epochs.count == 2)
+        let shell = SQLiteShell(folder.file("gattherd.db"))
+        let all = "SELECT seq, ts, device, metric, element, coalesce(label, value::text) FROM gattherd.history"
+        let found = try await centre.rows("\(all) WHERE epoch = '\(epochs[1][0])'")
+        #expect(found.count == Int(try await shell.value("SELECT count(*) FROM history")))
+        #expect(Set(found).count == found.count)
+        let rejects = try await centre.value("SELECT count(*) FROM gattherd.rejects")
+        #expect(rejects == (isLate ? "15" : "10"), "those of the older epoch stay")
+        #expect(try await centre.rows("SELECT epoch FROM gattherd.gateways") == [[epochs[1][0]]])
+        #expect(try await centre.rows("SELECT * FROM gattherd.gaps").isEmpty)
+    }
+}
