@@ -210,6 +210,21 @@ struct EpochTests {
         try file.close()
     }
 
+    @Test func `an older copy of both files is noticed also after its consumer has skipped entries`() throws {
+        let image = folder.file("image.db")
+        try run(10)
+        try copyFiles(to: image, from: folder.database)
+        try run(5)
+        try copyFiles(to: folder.database, from: image)
+        let consumers = [JournalConsumerOptions(name: "mqtt", longestBacklog: 5)]
+        let file = try HistoryFile(path: folder.database, consumers: consumers, log: .silent)
+        try file.append(.plain(integers: 0..<20))
+        _ = try file.journal?.skip(head: file.head)
+        #expect(file.journal?.cursor(of: "mqtt") == 25)
+        #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: 15) }
+        try file.close()
+    }
+
     @Test func `a receiver has numbers of this run after its first contact, or after an acknowledgement`() throws {
         let consumers = [JournalConsumerOptions(name: "mqtt"), JournalConsumerOptions(name: "copy")]
         let file = try HistoryFile(path: folder.database, consumers: consumers, log: .silent)

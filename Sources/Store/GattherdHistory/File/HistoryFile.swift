@@ -129,7 +129,7 @@ final class HistoryFile {
     ///   was started.
     func rewind(_ consumer: String, to seq: Int64) throws(StoreFault) {
         guard let journal else { throw StoreFault("\(connection.path): delivery is off") }
-        let highest = sequence.highest(of: consumer, acknowledged: journal.cursor(of: consumer) ?? 0)
+        let highest = sequence.highest(of: consumer, acknowledged: journal.acknowledged(by: consumer) ?? 0)
         guard seq <= highest else {
             try commit { () throws(StoreFault) in try epochs.startAnew() }
             throw StoreFault(

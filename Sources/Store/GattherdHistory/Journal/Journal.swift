@@ -157,6 +157,11 @@ final class Journal {
     /// The cursor of a consumer; `nil` if there is no such consumer.
     func cursor(of consumer: String) -> Int64? { cursors[consumer]?.seq }
 
+    /// The last number that a consumer has acknowledged; `nil` if it has only skipped entries up to its cursor.
+    func acknowledged(by consumer: String) -> Int64? {
+        cursors[consumer].flatMap { $0.seq > $0.skipped ? $0.seq : nil }
+    }
+
     /// Reads entries back that a consumer has not skipped, or the gap before them; see ``JournalReader``.
     func entries(
         after seq: Int64,
