@@ -127,6 +127,18 @@ struct LeaseDepartureTests {
         #expect(gateway.machine.departingDevices.isEmpty)
     }
 
+    /// The centre accepts one request for each address.
+    @Test func `a device that returns before its link has ended is not released`() throws {
+        var gateway = try owner()
+        gateway.configure([])
+        _ = gateway.run(.seconds(1), .linked)
+        gateway.configure([Self.strap])
+        #expect(gateway.machine.departingDevices.isEmpty)
+        let requests = gateway.run(.seconds(5), .ending)
+        #expect(!requests.isEmpty)
+        #expect(!requests.contains { $0.operation == .release(epoch: 1) })
+    }
+
     @Test func `a gateway that stops releases the device that it is removing`() throws {
         var gateway = try owner()
         gateway.configure([])
