@@ -62,6 +62,15 @@ import Testing
         #expect(renamed.findings.isEmpty && renamed.waiting == ["gateway"])
     }
 
+    @Test func `however many warnings there are, an error is found`() {
+        let silence = (0...1000).map { "s\($0): 30s" }.joined(separator: ", ")
+        let sensor = "  - {name: sensor, address: 'C0:FF:EE:00:00:02', bind_key_file: key}\n"
+        let text = Self.main.replacing("'}", with: "', silence: {\(silence)}}") + sensor
+        let findings = editor.findings(with: source(text)).findings
+        #expect(findings.count { $0.severity == .warning } > 900)
+        #expect(findings.contains { "\($0.problem)".hasPrefix("'bind_key_file' is for devices with a profile") })
+    }
+
     @Test func `an applied file replaces the other one and keeps its permissions`() async throws {
         let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o640]
         try FileManager.default.setAttributes(attributes, ofItemAtPath: file.path)

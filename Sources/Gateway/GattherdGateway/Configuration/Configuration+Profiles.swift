@@ -68,7 +68,10 @@ extension Configuration {
         let all =
             unknown + named.flatMap { $0.mismatches(with: registry) } + listening + options
             + alertFindings(with: registry)
-        return Array(all.prefix(Self.maximumMismatches))
+        guard all.count > Self.maximumMismatches else { return all }
+        // Warnings must not hide an error, which refuses the configuration.
+        let errors = all.filter { $0.severity == .error }
+        return Array((errors + all.filter { $0.severity != .error }).prefix(Self.maximumMismatches))
     }
 }
 
