@@ -222,6 +222,18 @@ import Testing
         #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * (days + 26)))
     }
 
+    @Test func `empty hours before the refused ones are not passed over, but done`() async throws {
+        let days = 24 * 30
+        try await writeHistory(hours: [0, days + 20])
+        let service = try service()
+        #expect(await step(service, at: .zero) == .done)
+        #expect(await step(service, at: Self.hour + .seconds(300)) == .done)
+        home.content.update { $0.refusedImport = .init("sensor.weather_temperature", code: "invalid_format") }
+        #expect(await step(service, at: Self.hour * (days + 26) + .seconds(300)) == .failed)
+        #expect(cursor.read()?.next == Self.start.advanced(by: Self.hour * (days + 1)))
+        #expect(lines.withLock { $0.filter { $0.contains("passed over") } } == [])
+    }
+
     @Test func `hours of an outage wait for more than 30 days`() async throws {
         let days = 24 * 30
         try await writeHistory(hours: [0, days + 20])

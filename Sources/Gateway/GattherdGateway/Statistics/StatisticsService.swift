@@ -149,22 +149,26 @@ package final class StatisticsService: Output {
             succeed(report)
             return .done
         } catch {
-            if error.kind == .refusesAll { passOver(times, first: first) }
+            if error.kind == .refusesAll { passOver(until: times.upperBound, first: first) }
             fail(error.description, isQuiet: error.kind == .cancelled)
             return .failed
         }
     }
 
     /// Passes over refused hours that have waited too long: each attempt reads all that wait.
-    private func passOver(_ times: Range<Timestamp>, first: Timestamp) {
-        let limit = times.upperBound.advanced(by: .zero - Self.longestDelay)
-        guard times.lowerBound < limit, save(StatisticsCursor.Hours(next: limit, first: first)) else { return }
+    ///
+    /// The attempt has saved the hour up to which nothing was refused; earlier ones do not wait.
+    private func passOver(until end: Timestamp, first: Timestamp) {
+        let limit = end.advanced(by: .zero - Self.longestDelay)
+        guard let waiting = cursor.read()?.next, waiting < limit,
+            save(StatisticsCursor.Hours(next: limit, first: first))
+        else { return }
         let isFirst = state.withLock { state in
             defer { state.isPassingOver = true }
             return !state.isPassingOver
         }
         guard isFirst else { return }
-        let advice = "to import them later, run: gattherd homeassistant statistics --since \(times.lowerBound.rfc3339)"
+        let advice = "to import them later, run: gattherd homeassistant statistics --since \(waiting.rfc3339)"
         let fields = [LogField("until", limit.rfc3339), LogField("advice", advice)]
         log(.warning, "hours that Home Assistant refuses are passed over after 30 days", fields)
     }
