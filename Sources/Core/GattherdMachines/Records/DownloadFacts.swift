@@ -30,14 +30,14 @@ public struct DownloadFacts: Hashable, Sendable {
     public var stored = 0
     /// True if ``hasHoles`` reveals every record that this host has lost.
     public var isAnchored = false
-    /// True if the numbers restarted during the current request.
+    /// True if the numbers restarted, and no request for all records has begun since.
     public var isRestarted = false
     /// True if the numbers have reached the end of their field, so that later records have numbers from 0 on.
     public var isAtWrap = false
     /// The highest number that the field can hold; `nil` if numbers do not wrap.
     public var highest: Int64?
-    /// The highest stored number, as the device numbers it.
-    public var last: Int64?
+    /// True if the device has made the last record of the requested range, and maybe others after it.
+    public var hasRangeEnd = false
     /// True if the device may have records from before its numbers have wrapped.
     public var hasWrapped = false
     /// True if numbers between received ones are missing.
@@ -51,11 +51,10 @@ public struct DownloadFacts: Hashable, Sendable {
     /// The facts that a tracker knows.
     public init(_ tracker: RecordTracker) {
         resumption = tracker.resumption.map { $0 & (tracker.highest ?? .max) }
-        last = tracker.last.map { $0 & (tracker.highest ?? .max) }
         newest = tracker.newest.map { $0.microseconds / 1_000_000 }
         (count, stored) = (tracker.count, tracker.stored)
         (isAnchored, isRestarted) = (tracker.isAnchored, tracker.isRestarted)
         (isAtWrap, hasHoles) = (tracker.isAtWrap, tracker.hasHoles)
-        (highest, hasWrapped) = (tracker.highest, tracker.hasWrapped)
+        (highest, hasWrapped, hasRangeEnd) = (tracker.highest, tracker.hasWrapped, tracker.hasRangeEnd)
     }
 }

@@ -178,7 +178,9 @@ public struct DownloadMachine: Sendable {
         if request.isFiltered, facts.isRestarted { return transfer(.all, at: now) }
         if case .blocks = procedure { return concludeBlock(request, at: now) }
         // The device may have more than half of the numbers since the newest stored record.
-        if case .within(let range) = request, facts.last == range.upperBound { return transfer(nextRequest, at: now) }
+        if case .within(let range) = request, facts.hasRangeEnd {
+            return transfer(choice.next(beyond: range, facts), at: now)
+        }
         if request.isFiltered, relation != .continuation {
             if facts.isAtWrap { return transfer(choice.afterWrap(of: facts), .continuation, at: now) }
             if ending == .none { return transfer(.allAfterNone, at: now) }

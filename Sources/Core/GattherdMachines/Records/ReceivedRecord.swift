@@ -73,11 +73,16 @@ struct RecordMark: Hashable, Sendable {
     var time: Int64
     /// The base of that time; see ``RecordTracker/setBase(_:)``.
     var base: Int64 = 0
+    /// The time of its receipt if ``time`` is only one of several possible times; else `nil`.
+    var receipt: Int64?
 
-    /// Moves a time that was determined in this boot to another base.
-    mutating func move(to base: Int64) {
+    /// The latest possible time of the record.
+    var latest: Int64 { receipt ?? time }
+
+    /// Moves the times of a record that was received in this boot.
+    mutating func move(by step: Int64, to base: Int64) {
         guard self.base != 0 else { return }
-        (time, self.base) = (time &+ (base &- self.base), base)
+        (time, receipt, self.base) = (time &+ step, receipt.map { $0 &+ step }, base)
     }
 }
 

@@ -11,7 +11,7 @@ extension RecordTracker {
         guard self.base == 0 || step.magnitude >= UInt64(Self.resolution) else { return }
         if self.base != 0 { start = start &+ step }
         self.base = base
-        update { $0.move(to: base) }
+        update { $0.move(by: base &- $0.base, to: base) }
         clock.update { comparison in
             guard comparison.base != 0 else { return }
             comparison.move(by: base &- comparison.base)
@@ -21,10 +21,7 @@ extension RecordTracker {
 
     /// Converts all times to those of an earlier boot, whose clock the history has corrected.
     mutating func leaveBoot(correction: Int64) {
-        update { mark in
-            guard mark.base != 0 else { return }
-            (mark.time, mark.base) = (mark.time &+ correction, 0)
-        }
+        update { $0.move(by: correction, to: 0) }
         clock.update { comparison in
             guard comparison.base != 0 else { return }
             comparison.move(by: correction)

@@ -43,13 +43,15 @@ extension RecordTracker {
 extension RecordMark {
     fileprivate init?(_ text: some StringProtocol) {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
-        guard numbers.count == 4, RecordTracker.numbers.contains(numbers[0]),
-            numbers[2].magnitude <= RecordTracker.latest.magnitude
+        // The time of the receipt is there only if the record's time is uncertain.
+        guard (4...5).contains(numbers.count), RecordTracker.numbers.contains(numbers[0]),
+            ([numbers[2]] + numbers.dropFirst(4)).allSatisfy({ $0.magnitude <= RecordTracker.latest.magnitude })
         else { return nil }
         self.init(number: numbers[0], digest: numbers[1], time: numbers[2], base: numbers[3])
+        receipt = numbers.dropFirst(4).first
     }
 
-    fileprivate var text: String { "\(number):\(digest):\(time):\(base)" }
+    fileprivate var text: String { "\(number):\(digest):\(time):\(base)" + (receipt.map { ":\($0)" } ?? "") }
 }
 
 extension DeviceClock {

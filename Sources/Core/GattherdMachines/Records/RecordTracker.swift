@@ -69,7 +69,9 @@ public struct RecordTracker: Hashable, Sendable {
     private var isContinuing = false
     /// True if the current request brought a record that was stored before the download.
     private var hasKnown = false
-    /// True if the numbers restarted during the current request.
+    /// The lowest number after ``done`` that the current request brought again.
+    private var repeated: Int64?
+    /// True if the numbers restarted, and no request for all records has begun since.
     public private(set) var isRestarted = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
@@ -86,9 +88,6 @@ public struct RecordTracker: Hashable, Sendable {
 
     /// The number of the record from which a download continues; `nil` without one.
     public var resumption: Int64? { resumable?.number }
-
-    /// The highest stored number.
-    public var last: Int64? { (top ?? done)?.number }
 
     /// The time of the record from which a download continues.
     public var newest: Timestamp? { resumable.map { Timestamp(microseconds: $0.time) } }
@@ -113,12 +112,14 @@ public struct RecordTracker: Hashable, Sendable {
     ///   - now: The gateway's time.
     public mutating func begin(_ request: RecordRequest, _ relation: RecordRequest.Relation = .new, at now: Timestamp) {
         (self.request, start) = (request, now.microseconds)
-        (count, stored, isContinuing, isRestarted) = (0, 0, false, false)
+        (count, stored, isContinuing) = (0, 0, false)
+        // A live record may restart the numbers between the choice of a request and its start.
+        if !request.isFiltered { isRestarted = false }
         clock.beginRequest()
         guard relation != .continuation else { return }
         if !request.isFiltered { list.begin() }
         if relation == .new, let mark = resumable { advance(to: mark) }
-        (progress, hasKnown) = (RecordProgress(), false)
+        (progress, hasKnown, repeated) = (RecordProgress(), false, nil)
     }
 
     /// Ends a request that has failed, or whose link has ended: later records are no answers to it.
@@ -129,6 +130,8 @@ public struct RecordTracker: Hashable, Sendable {
     /// Ends a request after which the device has no further record; later ones arrive as they are made.
     public mutating func complete() {
         guard let request else { return }
+        // The numbers may have restarted after the request was found to be complete.
+        guard !lacksLower else { return end() }
         if !request.isFiltered { list.complete() }
         if let top { advance(to: top) }
         received = ReceivedRecords()
@@ -177,9 +180,13 @@ public struct RecordTracker: Hashable, Sendable {
             stored += 1
             return .store(now, doubt: number == nil ? "the record has no time" : "the record has no number")
         }
-        let mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time, base: base)
+        var mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time, base: base)
+        if !dated.isComparable { mark.receipt = now.microseconds }
         if isTimed, isListed(record, isUnique: true) { return .duplicate }
-        if isKnown(mark, dated) { return .duplicate }
+        // The older records that follow a live one may have numbers from before a wrap.
+        if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
+        defer { lastNumber = mark.number }
+        if isKnown(&mark, dated) { return .duplicate }
         return store(mark, dated, at: now.microseconds)
     }
 
@@ -190,6 +197,9 @@ public struct RecordTracker: Hashable, Sendable {
         guard let request, !request.isFiltered else { return false }
         return list.receive(record.digest, isUnique: isUnique)
     }
+
+    /// The number of values of the field; 0 if numbers do not wrap.
+    private var round: Int64 { highest.map { $0 + 1 } ?? 0 }
 
     /// Returns the full number nearest to the newest one whose field value is `number`.
     private func continued(_ number: Int64) -> Int64 {
@@ -234,14 +244,18 @@ public struct RecordTracker: Hashable, Sendable {
     }
 
     /// True if the record is stored already; recognises numbers that restart.
-    private mutating func isKnown(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
+    private mutating func isKnown(_ mark: inout Mark, _ dated: DeviceClock.Dated) -> Bool {
         if isFromBefore(mark, dated) { return true }
-        guard let done, mark.number <= done.number else { return received.contains(mark.number) }
+        guard let done, mark.number <= done.number else {
+            guard received.contains(mark.number) else { return false }
+            repeated = min(repeated ?? .max, mark.number)
+            return true
+        }
         // The device's clock may have been set back, so that later records have earlier times.
         if isTimed, isMadeAfter(done, mark, dated) { return received.contains(mark.number) }
         let isSame = (mark.number, mark.digest) == (done.number, done.digest)
         guard isSame || (mark.number < done.number && !startsAnew(mark, after: done, dated)) else {
-            restart()
+            restart(by: &mark, dated)
             return false
         }
         (isContinuing, hasKnown) = (isContinuing || isSame, true)
@@ -256,7 +270,7 @@ public struct RecordTracker: Hashable, Sendable {
     /// True for a record with a number from before the numbers restarted.
     private func isFromBefore(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         guard let before, dated.isComparable, dated.doubt == nil else { return false }
-        return mark.time < before.time - Self.resolution / 2
+        return before.receipt == nil && mark.time < before.time - Self.resolution / 2
             || (mark.number, mark.digest) == (before.number, before.digest)
     }
 
@@ -266,20 +280,37 @@ public struct RecordTracker: Hashable, Sendable {
         // A device whose numbers have wrapped may have none with the number, and older ones.
         // The clock of a device that was reset is no proof if it cannot be read.
         case .allAfterNone:
-            !dated.isComparable || dated.doubt != nil && highest == nil || mark.time > done.time + Self.resolution
+            !dated.isComparable || dated.doubt != nil && highest == nil || mark.time > done.latest + Self.resolution
         // A device may send more than was asked for.
         case .from, .within: false
-        case .all, nil: !isContinuing && dated.isComparable && mark.time > done.time + Self.resolution
+        case .all, nil: !isContinuing && dated.isComparable && mark.time > done.latest + Self.resolution
         }
     }
 
-    /// Starts a new series of numbers.
-    private mutating func restart() {
-        before = [done, top].compactMap { $0 }.max { $0.time < $1.time } ?? before
+    /// Starts a new series of numbers, to which the record belongs.
+    private mutating func restart(by mark: inout Mark, _ dated: DeviceClock.Dated) {
+        // A record with a higher number and a later time belongs to the new series: it arrived first, as a live one.
+        var first = top.flatMap { top in
+            // A device that was reset may have lost its clock, too.
+            let isOrdered = done.map { $0.time < mark.time } ?? true && mark.time < top.time
+            let isLater = dated.isComparable && top.receipt == nil && isOrdered
+            return isLater && top.number > mark.number ? top : nil
+        }
+        before = [done, first == nil ? top : nil].compactMap { $0 }.max { $0.time < $1.time } ?? before
+        // Records from before the first received one may follow, with numbers from before a wrap.
+        let shift = highest.map { (mark.number & $0) + round - mark.number } ?? 0
+        received = ReceivedRecords(
+            first.map { last in
+                let run = isDense ? received.run(of: last.number) : nil
+                return [.init(first: (run?.first ?? last.number) + shift, last: last.number + shift, step: 1)]
+            } ?? []
+        )
+        first?.number += shift
+        mark.number += shift
         generation &+= 1
-        (done, top, progress) = (nil, nil, RecordProgress())
-        (received, hasKnown) = (ReceivedRecords(), false)
-        isRestarted = true
+        (done, top, progress) = (nil, first, RecordProgress())
+        (hasKnown, repeated) = (false, nil)
+        isRestarted = request?.isFiltered ?? true
         add(.restarted)
     }
 
@@ -306,7 +337,8 @@ public struct RecordTracker: Hashable, Sendable {
     private func isNext(_ mark: Mark) -> Bool {
         guard isDense else { return true }
         if let first = progress.first { return mark.number < first || received.run(of: first)?.last == mark.number }
-        return anchor == nil || received.missing(after: anchor, through: mark.number).isEmpty
+        guard let known = anchor ?? repeated else { return true }
+        return received.missing(after: known, through: mark.number).isEmpty
     }
 
     /// The number after which the device has all records: it has sent a stored one again.
@@ -320,9 +352,11 @@ public struct RecordTracker: Hashable, Sendable {
 
     /// Advances with records that arrive after a complete download on the same link.
     ///
-    /// A missing number stops this until the next download.
+    /// A missing number stops this until the next download, and so do numbers that restart.
     private mutating func followLive(_ mark: Mark) {
-        guard isLive, mark == top, !isDense || done.map({ $0.number + 1 == mark.number }) ?? true else { return }
+        guard isLive, !isRestarted, mark == top, !isDense || done.map({ $0.number + 1 == mark.number }) ?? true else {
+            return
+        }
         advance(to: mark)
     }
 
@@ -336,6 +370,12 @@ public struct RecordTracker: Hashable, Sendable {
     public var isAtWrap: Bool {
         guard let highest, let done, let top else { return false }
         return top.number >= done.number | highest
+    }
+
+    /// True if the device has made the last record of the requested range, and maybe others after it.
+    public var hasRangeEnd: Bool {
+        guard case .within(let range) = request, let highest, let done, let top else { return false }
+        return top.number >= done.number + (range.upperBound - done.number) & highest
     }
 
     /// True if the device may have records from before its numbers have wrapped.

@@ -16,7 +16,19 @@ struct RequestChoice: Sendable {
 
     /// Returns the request for the records that are not stored yet.
     func next(after facts: DownloadFacts) -> RecordRequest {
-        guard let number = facts.resumption, namesNumbers else { return .all }
+        guard let number = facts.resumption else { return .all }
+        return next(from: number, facts)
+    }
+
+    /// Returns the request for the records after a range that the device has gone beyond.
+    func next(beyond range: ClosedRange<Int64>, _ facts: DownloadFacts) -> RecordRequest {
+        // Records that were stored before do not move the resumption, so the same range would be requested without end.
+        let number = facts.resumption.flatMap { $0 > range.lowerBound && range.contains($0) ? $0 : nil }
+        return next(from: number ?? range.upperBound, facts)
+    }
+
+    private func next(from number: Int64, _ facts: DownloadFacts) -> RecordRequest {
+        guard namesNumbers else { return .all }
         if case .accessControlPoint(let width) = procedure {
             guard canFilter, width > 0, fits(number, width) else { return .all }
             if facts.hasWrapped, let range = range(from: number, facts.highest) { return .within(range) }
