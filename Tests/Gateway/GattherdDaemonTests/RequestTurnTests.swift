@@ -110,6 +110,7 @@ import Testing
         let bench = try Bench([polled()])
         try await bench.run {
             bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
             await bench.central.wait(for: .write([1]))
             async let answer = bench.supervisor.controls.set(limit)
             for _ in 0..<10_000 { await Task.yield() }
@@ -131,6 +132,7 @@ import Testing
         try await bench.run {
             bench.powerOn()
             bench.supervisor.admit("strap")
+            await bench.announcer.wait(for: "strap", .ready)
             await bench.central.wait(for: .write([1]))
             async let answer = bench.supervisor.controls.set(limit)
             for _ in 0..<10_000 { await Task.yield() }
@@ -148,6 +150,7 @@ import Testing
         bench.central.state.withLock { $0.answers = [[1]: [0x11]] }
         try await bench.run {
             bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
             await bench.central.wait(for: .write([1]), times: 2)
             async let answer = bench.supervisor.controls.set(limit)
             await bench.central.wait(for: .write([9]))
