@@ -31,14 +31,18 @@ struct BackupArchive {
             throw CommandFailure(.inputOutput, "gattherd \(command): \(path) cannot be written: tar failed")
         }
         do throws(FileError) { try draft.create() } catch {
-            throw failure(error.code == EEXIST ? .cannotCreate : .inputOutput, error)
+            throw error.code == EEXIST ? existingFile : failure(.inputOutput, error)
         }
     }
 
     private func makeDraft() throws(CommandFailure) -> FileDraft {
+        var status = stat()
+        guard unsafe lstat(path, &status) != 0 else {
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw existingFile }
+            let advice = "name a file in it, or add --keep COUNT"
+            throw CommandFailure(.cannotCreate, "gattherd \(command): \(path) is a folder; \(advice)")
+        }
         do throws(FileError) {
-            var status = stat()
-            guard unsafe lstat(path, &status) != 0 else { throw FileError(EEXIST, path) }
             let draft = try FileDraft(of: path, suffix: Self.draftEnding)
             // A rotation leaves locked drafts alone.
             flock(draft.descriptor, LOCK_EX | LOCK_NB)
@@ -79,6 +83,11 @@ struct BackupArchive {
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw CommandFailure(.noInput, "gattherd \(command): \(path) is not a file; name a backup")
         }
+    }
+
+    private var existingFile: CommandFailure {
+        let advice = "choose another name, or remove it"
+        return CommandFailure(.cannotCreate, "gattherd \(command): \(path): the file exists already; \(advice)")
     }
 
     private func failure(_ code: CommandFailure.Code, _ error: FileError) -> CommandFailure {

@@ -172,15 +172,17 @@ struct BackupCommand {
     }
 
     private func report(_ target: String, _ count: Int, _ plan: BackupPlan) {
-        Terminal.say("\(target): \(hasHistory ? "the history and " : "")\(count) files")
+        let words = count == 1 ? "1 file" : "\(count) files"
+        Terminal.say("\(target): \(hasHistory ? "the history and " : "")\(words)")
         for path in plan.elsewhere {
             let isInside = path.relative(toFolder: file.path.parentFolder) != nil
             let reason = isInside ? "there is no such file" : "it is elsewhere"
             Terminal.printError("gattherd backup: not in the backup, because \(reason): \(path)")
         }
-        let count = plan.files.count(where: \.isBond)
-        if count > 0 {
-            Terminal.printError("gattherd backup: it has the keys of \(count) bonds; keep it like a password")
+        let bonds = plan.files.count(where: \.isBond)
+        if bonds > 0 {
+            let words = bonds == 1 ? "the keys of a bond" : "the keys of \(bonds) bonds"
+            Terminal.printError("gattherd backup: it has \(words); keep it like a password")
         }
     }
 }
