@@ -54,7 +54,17 @@ enum Gattherd {
             }
             return try await command.run(Arguments(rest, for: command))
         }
+        if ["--help", "-h"].contains(words.last), words.count == 2, let family = family(of: words) {
+            return Terminal.say(family)
+        }
         throw unknown(words)
+    }
+
+    /// The commands that start with the first word, such as those of `gattherd db`; `nil` if there are none.
+    private static func family(of words: [String]) -> String? {
+        guard let first = words.first else { return nil }
+        let lines = commands.filter { $0.name.hasPrefix(first + " ") }.map { "  \($0.usage)" }
+        return lines.isEmpty ? nil : "gattherd \(first): one of\n\(lines.joined(separator: "\n"))"
     }
 
     /// Runs `gattherd help status` as `gattherd status --help`.
@@ -63,12 +73,8 @@ enum Gattherd {
     }
 
     private static func unknown(_ words: [String]) -> CommandFailure {
+        if let family = family(of: words) { return CommandFailure(.usage, family) }
         let first = words.first ?? ""
-        let family = commands.filter { $0.name.hasPrefix(first + " ") }
-        if !family.isEmpty {
-            let lines = family.map { "  \($0.usage)" }.joined(separator: "\n")
-            return CommandFailure(.usage, "gattherd \(first): one of\n\(lines)")
-        }
         let names = commands.map { $0.name }
         let question = Spelling.nearest(to: first, among: names).map { "did you mean '\($0)'? See" } ?? "see"
         return CommandFailure(.usage, "gattherd: there is no command '\(first)'; \(question) gattherd --help")

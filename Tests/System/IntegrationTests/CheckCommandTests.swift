@@ -318,6 +318,13 @@ import Testing
         #expect(try await Programs.run(Programs.path("gattherd"), words) == (64, ""))
     }
 
+    @Test(arguments: [["help", "db"], ["db", "--help"]])
+    func `the help of a group of commands lists them`(words: [String]) async throws {
+        let (code, output) = try await Programs.run(Programs.path("gattherd"), words)
+        #expect(code == 0)
+        #expect(output.hasPrefix("gattherd db: one of\n  gattherd db check [options]\n"), "\(output)")
+    }
+
     @Test(arguments: [
         (["chek"], "there is no command 'chek'; did you mean 'check'? See gattherd --help"),
         (["zzzzzz"], "there is no command 'zzzzzz'; see gattherd --help"),
