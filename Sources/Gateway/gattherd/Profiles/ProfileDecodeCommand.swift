@@ -84,7 +84,7 @@ struct ProfileDecodeCommand {
         let payloads = words.compactMap { Hexadecimal.octets($0) }
         let position = try position(for: payloads.last ?? [])
         guard payloads.count == words.count else {
-            throw CommandFailure(.usage, "gattherd: '\(input)' is not hexadecimal; write '16 48 00 04'")
+            throw CommandFailure(.usage, "gattherd: '\(input)' is not hexadecimal; write '16 48 00 04', for example")
         }
         let decoding = PayloadDecoding(profile: profile, position: position, sender: sender)
         if arguments.has("explain") {
