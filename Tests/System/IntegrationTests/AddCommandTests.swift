@@ -56,7 +56,7 @@ import Testing
         #expect(table.contains(/C0:FF:EE:00:00:30 .* +Ruuvi RuuviTag/), "\(table)")
         #expect(table.contains(/C0:FF:EE:00:00:31 .* GVH5075_0123 +Govee H5075/))
         #expect(table.contains(/C0:FF:EE:00:00:34 .* Stranger +-/))
-        #expect(table.hasSuffix("6 peripherals; make a device of one with: gattherd add ADDRESS\n"))
+        #expect(table.hasSuffix("6 peripherals; add one as a device: gattherd add ADDRESS\n"))
         let json = try await bench.run("scan", "--seconds", "3", "--json").1
         #expect(json.contains(#""brand":"Govee","model":"H5075","profile":"govee""#))
         #expect(json.contains(#""key":"VictronConnect shows it"#))

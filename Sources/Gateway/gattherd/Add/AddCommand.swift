@@ -11,7 +11,7 @@ import Glibc
 extension CommandSpec {
     static let add = CommandSpec(
         name: "add",
-        summary: "make a device of a peripheral in range",
+        summary: "add a peripheral in range as a device",
         positionals: [PositionalSpec(name: "ADDRESS|NAME")],
         options: [
             ConfigurationFile.option, .adapter,

@@ -25,7 +25,7 @@ extension CommandSpec {
             peripherals do not advertise and are shown as connected. One adapter listens.
 
             MODEL is the brand and model if a profile knows it, else the title of a profile that decodes what the peripheral
-            advertises. Any transmitter can advertise as any model. gattherd add ADDRESS makes a device of a peripheral.
+            advertises. Any transmitter can advertise as any model. gattherd add ADDRESS adds a peripheral as a device.
             """,
         json: """
             One array of objects: address, connected, services; and, if known, rssi in dBm, name, device, tx_power in dBm,
@@ -162,7 +162,7 @@ struct ScanCommand {
     /// The next step, if a peripheral is not a device and its kind is known.
     private func advice(_ found: [FoundPeripheral]) -> String {
         let unknown = found.contains { names[$0.address] == nil && $0.identity != nil }
-        return unknown ? "; make a device of one with: gattherd add ADDRESS" : ""
+        return unknown ? "; add one as a device: gattherd add ADDRESS" : ""
     }
 
     private func content(_ peripheral: FoundPeripheral) -> String {
