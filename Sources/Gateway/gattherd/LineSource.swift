@@ -27,7 +27,12 @@ final class LineSource {
             throw CommandFailure(.noInput, "gattherd: \(path): \(SystemError.current)")
         }
         var status = stat()
-        size = unsafe fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+        let isKnown = unsafe fstat(descriptor, &status) == 0
+        guard !isKnown || status.st_mode & S_IFMT != S_IFDIR else {
+            if descriptor != STDIN_FILENO { close(descriptor) }
+            throw CommandFailure(.noInput, "gattherd: \(name): this is a folder; name a file")
+        }
+        size = isKnown ? Int(status.st_size) : 0
     }
 
     deinit {

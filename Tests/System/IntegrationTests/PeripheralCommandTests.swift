@@ -179,6 +179,7 @@ import Testing
         (["capture", "probe", "x.jsonl", "--count", "0"], 64, "--count is a number from 1"),
         (["profile", "new", "Two Words"], 64, "'Two Words' is not a name"),
         (["replay", "/nowhere"], 66, "/nowhere"),
+        (["replay", "/"], 66, "gattherd: /: this is a folder; name a file"),
     ])
     func `an invalid command ends with an exit code`(words: [String], code: Int32, message: String) async throws {
         let folder = try TemporaryFolder()
