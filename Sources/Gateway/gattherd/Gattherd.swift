@@ -104,10 +104,11 @@ enum Gattherd {
               NO_COLOR                 no colour on a terminal
 
             Exit codes, as in sysexits.h:
-              0   done                             69  no daemon, bus, broker or file
-              64  the command line is wrong        73  a file cannot be created
-              65  the data is wrong                74  reading or writing failed
+              0   done                             73  a file cannot be created
+              64  the command line is wrong        74  reading or writing failed
+              65  the data is wrong                75  a temporary failure: try again
               66  the input cannot be opened       78  the configuration is wrong
+              69  no daemon, bus, broker or file
 
             Files:
               \(ConfigurationFile.standardPath)  the configuration, and gattherd.d/*.yaml beside it

@@ -32,7 +32,9 @@ extension CommandSpec {
             stream, and each value a test. HEX has AD structures; more advertisements of the device follow after commas.
             """,
         exits: PeripheralClient.exits.merging([
-            .data: "there is no such device, or it has nothing to decode", .cannotCreate: "the file already exists",
+            .data: "there is no such device, or it has nothing to decode",
+            .noInput: "the file with advertisements, or ProfileKit, is missing",
+            .cannotCreate: "the file already exists",
         ]) { $1 },
         examples: [
             "gattherd profile new soil-probe --from-device C0:FF:EE:00:00:09",
