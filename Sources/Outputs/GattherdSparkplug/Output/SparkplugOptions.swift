@@ -100,7 +100,7 @@ extension BrokerFault {
             self.init(.lost, "the connection was lost: \(error); \(advice)")
         } else {
             let scheme = options.tls == nil ? "mqtts://" : "mqtt://"
-            let advice = "check that the port is right and that \(scheme) in sparkplug.url is not needed"
+            let advice = "check the port, and whether sparkplug.url must start with \(scheme)"
             self = .unreachable(options, "it ended the connection without an answer: \(error); \(advice)")
         }
     }
