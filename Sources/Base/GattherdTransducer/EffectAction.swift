@@ -23,7 +23,7 @@ public struct EffectID: Hashable, Sendable, ExpressibleByStringLiteral {
 public enum EffectAction<Event: Sendable>: Sendable {
     /// The effect is complete.
     case none
-    /// Handles the event next.
+    /// Passes the event to the machine next.
     case send(Event)
     /// Starts a task, which may send any number of events.
     ///

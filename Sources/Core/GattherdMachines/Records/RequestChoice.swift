@@ -62,8 +62,8 @@ struct RequestChoice: Sendable {
 
     /// Returns the numbers from `number` on without those from before the numbers wrapped; `nil` for all numbers.
     ///
-    /// A ring whose numbers wrap has less than half of them. Without the range, each of several links that end early
-    /// would first bring the same old records.
+    /// A device whose numbers wrap stores fewer records than half of the numbers. Without an upper end, each link would
+    /// first bring the same records from before the wrap, and one that ends early would bring nothing else.
     private func range(from number: Int64, _ highest: Int64?) -> ClosedRange<Int64>? {
         guard let highest, canFilterRange, case .accessControlPoint(let width) = procedure else { return nil }
         let half = highest / 2

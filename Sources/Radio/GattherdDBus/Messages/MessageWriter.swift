@@ -4,7 +4,7 @@ import CDBus
 @safe struct MessageWriter {
     /// The deepest nesting of containers that the wire allows.
     static let depthLimit = 64
-    /// More bytes than the bus forwards; libdbus ends the process near twice as many.
+    /// The maximum size in bytes: more than the bus forwards, and about half of that at which libdbus ends the process.
     static let sizeLimit = 32 << 20
 
     private let values: [DBusValue]
