@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `acknowledged readings are not repeated if a stop gets no acknowledgement of offline`() {
+    @Test func `acknowledged readings are not repeated after a stop without an acknowledgement of offline`() {
         var world = World.connected(committed: 3)
         world.passOn()
         world.step(.stop(drain: .zero))

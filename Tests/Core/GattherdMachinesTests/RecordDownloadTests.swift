@@ -54,7 +54,7 @@ struct RecordDownloadTests {
         #expect(steps == [.begin(.from(0x1234)), .write([1, 3, 1, 0x34, 0x12])])
     }
 
-    @Test func `a device without the newest stored record is asked for all`() {
+    @Test func `a device that no longer has the newest stored record is asked for all`() {
         var machine = machine()
         _ = machine.handle(.opened(facts { $0.resumption = 9 }), at: .zero)
         _ = machine.handle(.response([5, 0, 0, 0]), at: .zero)

@@ -62,7 +62,7 @@ import Testing
         #expect(try migration.write(at: Timestamp(microseconds: 0)).isEmpty)
     }
 
-    @Test func `a link is not replaced by a file`() throws {
+    @Test func `a symbolic link is not replaced by a file`() throws {
         let target = try folder.write("log: {detail: debug}\n", to: "elsewhere.yaml")
         try FileManager.default.removeItem(atPath: folder.file("gattherd.d/log.yaml"))
         try FileManager.default.createSymbolicLink(

@@ -186,7 +186,7 @@ import Testing
         ("standard_deviation_temperature", "°C", .gauge, nil, "measurement"),
     ]
 
-    @Test func `fine dust has the name that people know`() {
+    @Test func `the name of a PM2.5 metric has the decimal point`() {
         #expect(HomeAssistantWords.name("pm2_5_concentration") == "PM2.5 concentration")
     }
 

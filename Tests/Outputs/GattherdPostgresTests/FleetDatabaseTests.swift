@@ -27,7 +27,7 @@ struct FleetDatabaseTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
     }
 
-    @Test func `an upgrade makes functions again, which the gateways may call`() async throws {
+    @Test func `an upgrade recreates missing functions and lets the gateways call them`() async throws {
         let centre = try await Centre()
         _ = try await centre.fleet.add(gateway: "attic")
         _ = try await centre.rows("DROP FUNCTION gattherd.exchange_leases CASCADE")

@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a read is not on the socket`() async throws {
+    @Test func `a notification socket does not carry the answers of reads`() async throws {
         try await BlueZFixture.run(.thing) { fixture in
             let thing = fixture.device("thing")
             try await thing.findAndConnect()
