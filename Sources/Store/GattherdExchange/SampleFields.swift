@@ -108,17 +108,21 @@ struct SeriesPool {
     }
 
     mutating func row(_ fields: SampleFields) throws(ExchangeError) -> HistoryRow {
-        guard let time = fields.time else { throw ExchangeError("there is no time") }
+        guard let time = fields.time else {
+            throw ExchangeError("there is no time; add \"time\" (RFC 3339) or \"ts\" (µs since 1970)")
+        }
         guard Timestamp.writable.contains(time) else {
             let (first, last) = (Timestamp.writable.lowerBound.rfc3339, Timestamp.writable.upperBound.rfc3339)
             throw ExchangeError("the time is \(time.microseconds) µs since 1970; it must be from \(first) to \(last)")
         }
-        guard let value = fields.value else { throw ExchangeError("there is no value") }
+        guard let value = fields.value else { throw ExchangeError("there is no value; add \"value\"") }
         return HistoryRow(seq: fields.seq, time: time, series: try series(fields), value: value.withoutNULs)
     }
 
     private mutating func series(_ fields: SampleFields) throws(ExchangeError) -> HistorySeries {
-        guard let metric = fields.metric, !metric.isEmpty else { throw ExchangeError("there is no metric") }
+        guard let metric = fields.metric, !metric.isEmpty else {
+            throw ExchangeError("there is no metric; add \"metric\"")
+        }
         guard let device = fields.device ?? device else {
             throw ExchangeError("there is no device; name one for such lines by --device")
         }

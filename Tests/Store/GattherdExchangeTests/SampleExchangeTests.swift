@@ -223,9 +223,9 @@ import Testing
     @Test(
         arguments: [
             ("time=1", "the line is not a JSON object"),
-            ("{\"value\":1}", "there is no time"),
-            (#"{"ts":1,"device":"d","metric":"m"}"#, "there is no value"),
-            (#"{"ts":1,"device":"d","value":1}"#, "there is no metric"),
+            ("{\"value\":1}", "there is no time; add \"time\" (RFC 3339) or \"ts\""),
+            (#"{"ts":1,"device":"d","metric":"m"}"#, "there is no value; add \"value\""),
+            (#"{"ts":1,"device":"d","value":1}"#, "there is no metric; add \"metric\""),
             (#"{"time":"yesterday"}"#, "\"time\" is not RFC 3339; write for example"),
             (#"{"ts":1.5}"#, "\"ts\" is not a whole number"),
             (#"{"device":1}"#, "\"device\" is not a text"),

@@ -37,7 +37,7 @@ import Testing
         #expect(
             run.complaints
                 == """
-                attic.jsonl:3: error: there is no value
+                attic.jsonl:3: error: there is no value; add "value"
                 gattherd import: imported 2 samples before it; correct it and import the file again
 
                 """
