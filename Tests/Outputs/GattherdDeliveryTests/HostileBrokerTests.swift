@@ -98,7 +98,7 @@ struct HostileBrokerTests {
     }
 
     @Test(arguments: Wire.allCases)
-    func `a violation is answered with its reason`(wire: Wire) async throws {
+    func `a malformed packet is answered with a DISCONNECT that says so`(wire: Wire) async throws {
         let book = Locked(Book())
         let broker = try broker(wire) { client, number in
             client.accept()

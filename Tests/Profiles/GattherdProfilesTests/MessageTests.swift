@@ -151,7 +151,7 @@ struct MessageTests {
             ("{metric: x, type: u8, repeat: 2, omit: 256}", "'256' is invalid; expected an integer from 0 to 255"),
         ]
     )
-    func `only elements of lists are left out`(field: String, reason: String) throws {
+    func `the key omit is for lists of integers, within their range`(field: String, reason: String) throws {
         let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [field]))
         #expect(errors.contains { $0.contains(reason) }, "\(errors)")
     }
