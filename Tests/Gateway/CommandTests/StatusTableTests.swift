@@ -29,6 +29,14 @@ import Testing
 
     private static func lines(_ sample: StatusSample) -> [String] { StatusTable(sample).lines.map(\.text) }
 
+    @Test func `a single lost reading is one reading`() {
+        var status = Self.status()
+        (status.history.unstored, status.history.undelivered) = (1, 2)
+        let lines = Self.lines(StatusSample(status, at: Self.now))
+        #expect(lines.contains("           1 reading delivered, but not stored"))
+        #expect(lines.contains("           2 readings deleted before delivery"))
+    }
+
     @Test func `times are shown relative to now`() {
         let lines = Self.lines(StatusSample(Self.status(), at: Self.now))
         #expect(lines.first == "gateway lab, gattherd 1, started 2h05m ago")

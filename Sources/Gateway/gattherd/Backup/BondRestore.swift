@@ -13,7 +13,8 @@ struct BondRestore {
         let names = backup.files(in: BackupPlan.bonds).filter(isBond)
         guard !names.isEmpty else { return }
         guard let folder else {
-            return Terminal.printError("gattherd restore: the backup has \(names.count) bonds; --bonds restores them")
+            let words = names.count == 1 ? "a bond; --bonds restores it" : "\(names.count) bonds; --bonds restores them"
+            return Terminal.printError("gattherd restore: the backup has \(words)")
         }
         var replacement = FileReplacement(time)
         for name in names {

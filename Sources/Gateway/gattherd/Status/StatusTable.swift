@@ -169,7 +169,8 @@ struct StatusTable {
         for (count, words) in [
             (history.unstored, "delivered, but not stored"), (history.undelivered, "deleted before delivery"),
         ] where count > 0 {
-            lines.append(Line(text: "           \(count) readings \(words)", style: .warning))
+            let readings = count == 1 ? "1 reading" : "\(count) readings"
+            lines.append(Line(text: "           \(readings) \(words)", style: .warning))
         }
         return lines
     }
