@@ -123,4 +123,20 @@ struct RecordRestartTests {
         let steps = machine.handle(.drained(facts), at: .zero)
         #expect(steps == [.begin(.from(207)), .write([1, 3, 1, 207])])
     }
+
+    @Test func `ranges of stored records around a wrap are not requested without end`() {
+        var machine = DownloadMachine(.accessControlPoint(width: 1), timeout: .seconds(30), clock: { 0 })
+        var facts = DownloadFacts()
+        // Live records reach the second half of the numbers after the wrap, but no download was complete.
+        (facts.resumption, facts.highest, facts.isAtWrap, facts.hasRangeEnd) = (200, 255, true, true)
+        _ = machine.handle(.opened(facts), at: .zero)
+        var steps = machine.handle(.response([5, 0, 1, 0]), at: .zero)
+        facts.count = 1
+        while !steps.contains(.finish(.complete)), facts.requests < 100 {
+            facts.requests += 1
+            _ = machine.handle(.response([6, 0, 1, 1]), at: .zero)
+            steps = machine.handle(.drained(facts), at: .zero)
+        }
+        #expect(facts.requests < 20)
+    }
 }

@@ -85,6 +85,8 @@ public struct DownloadMachine: Sendable {
     var relation = RecordRequest.Relation.new
     /// The requests that were repeated for missing records.
     private var repetitions = 0
+    /// The requests beyond a range since the last new record.
+    private var passedRanges = 0
     var lastCount = 0
     var lastChange = Duration.zero
     /// The index of the current block, and the number of payloads before its request.
@@ -173,12 +175,14 @@ public struct DownloadMachine: Sendable {
 
     /// Decides what follows a request whose records are all decoded.
     private mutating func conclude(_ request: RecordRequest, _ ending: Ending, at now: Duration) -> [Step] {
-        if facts.stored > 0 { failures = 0 }
+        if facts.stored > 0 { (failures, passedRanges) = (0, 0) }
         if case .aborted(let reason, let isFinal) = ending { return retry(reason, isFinal: isFinal, at: now) }
         if request.isFiltered, facts.isRestarted { return transfer(.all, at: now) }
         if case .blocks = procedure { return concludeBlock(request, at: now) }
         // The device may have more than half of the numbers since the newest stored record.
-        if case .within(let range) = request, facts.hasRangeEnd {
+        // Ranges around the wrap of the numbers follow each other without end if all of their records are stored.
+        if case .within(let range) = request, facts.hasRangeEnd, passedRanges < Self.attempts {
+            passedRanges += 1
             return transfer(choice.next(beyond: range, facts), at: now)
         }
         if request.isFiltered, relation != .continuation {
@@ -252,7 +256,7 @@ public struct DownloadMachine: Sendable {
     }
 
     mutating func retry(_ reason: String, isFinal: Bool = false, at now: Duration) -> [Step] {
-        failures += 1
+        (failures, passedRanges) = (failures + 1, 0)
         guard !isFinal, failures < Self.attempts, state != .finished else { return finish(.failed(reason)) }
         return endRequest() + start(at: now)
     }
