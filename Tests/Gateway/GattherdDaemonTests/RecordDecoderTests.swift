@@ -195,6 +195,22 @@ struct RecordDecoderTests {
         #expect(main.batch.readings.map(\.time.microseconds) == [9_000_000, 9_000_000])
     }
 
+    @Test func `a companion of a live record before the first download is stored once, and a late one has its time`() {
+        let rule = Self.rule { ($0.time, $0.wrapBits) = (.clock(.init(metric: 1, unit: .seconds(1))), 8) }
+        var main = Bench(rule, stream: "main")
+        let other = Bench(Self.rule { $0.companion = "main" }, stream: "other")
+        main.receive([5, 9])
+        main.receive([5, 1], by: other.values)
+        main.receive([6, 10])
+        main.post(.begin(.all, .new))
+        for number: UInt8 in [4, 5, 6] {
+            main.receive([number, number + 4])
+            main.receive([number, 1], by: other.values)
+        }
+        #expect(main.numbers == [5, 5, 6, 4, 4, 6].map(SampleValue.integer))
+        #expect(main.batch.readings.last?.time == Timestamp(microseconds: 10_000_000))
+    }
+
     @Test(arguments: [(nil, 9_000_000), (.integer(60), 69_000_000), (.null, nil)] as [(SampleValue?, Int64?)])
     func `a record without an offset has its time, and one with an unknown offset has none`(
         offset: SampleValue?,

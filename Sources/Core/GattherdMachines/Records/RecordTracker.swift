@@ -75,6 +75,8 @@ public struct RecordTracker: Hashable, Sendable {
     public private(set) var isRestarted = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
+    /// The time of the last examined record; `nil` if it has no number.
+    public private(set) var lastTime: Timestamp?
 
     /// - Parameters:
     ///   - rule: The metrics that number and date the records.
@@ -172,7 +174,7 @@ public struct RecordTracker: Hashable, Sendable {
         count += 1
         if let age = record.age { return receive(record, agedBy: age, at: now.microseconds) }
         let number = record.number.map(continued) ?? record.reading
-        lastNumber = number
+        (lastNumber, lastTime) = (number, nil)
         let earlier = [progress.last, done].compactMap { $0 }.first { $0.number < number ?? .max }
         let dated = clock.date(record.reading, after: earlier?.time, at: now.microseconds)
         guard let number, Self.numbers.contains(number) else {
@@ -185,7 +187,7 @@ public struct RecordTracker: Hashable, Sendable {
         if isTimed, isListed(record, isUnique: true) { return .duplicate }
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
-        defer { lastNumber = mark.number }
+        defer { (lastNumber, lastTime) = (mark.number, Timestamp(microseconds: mark.time)) }
         if isKnown(&mark, dated) { return .duplicate }
         return store(mark, dated, at: now.microseconds)
     }

@@ -183,8 +183,9 @@ struct RecordDecoder {
     ) -> RecordTracker.Outcome {
         guard let companion = records.companion else {
             let outcome = known.tracker.receive(record, at: now)
-            let isStored = if case .store(let time, _) = outcome { time } else { known.tracker.newest }
-            if let number = record.number, let time = isStored {
+            var time = known.tracker.lastTime ?? known.tracker.newest
+            if case .store(let new, _) = outcome { time = new }
+            if let number = record.number, let time {
                 known.last = (number, known.tracker.lastNumber ?? number, time)
             }
             return outcome
