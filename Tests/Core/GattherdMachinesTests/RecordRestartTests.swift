@@ -91,6 +91,11 @@ struct RecordRestartTests {
         #expect(RecordTracker(RecordBench().rule, restoring: tracker.state).top == tracker.top)
     }
 
+    @Test(arguments: [Int64.max, .min]) func `a state whose clock has an impossible base has no record`(base: Int64) {
+        let state = "3;0;50:0:10:\(base);;;50:0:10:\(base);;;;"
+        #expect(RecordTracker(RecordBench().rule, restoring: state).resumption == nil)
+    }
+
     @Test func `a download does not continue after a hole that follows a repeated record`() {
         var tracker = Self.tracker()
         // The device has overwritten the newest stored record.

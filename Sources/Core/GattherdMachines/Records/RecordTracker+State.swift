@@ -45,7 +45,7 @@ extension RecordMark {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
         // The time of the receipt is there only if the record's time is uncertain.
         guard (4...5).contains(numbers.count), RecordTracker.numbers.contains(numbers[0]),
-            ([numbers[2]] + numbers.dropFirst(4)).allSatisfy({ $0.magnitude <= RecordTracker.latest.magnitude })
+            numbers.dropFirst(2).allSatisfy({ $0.magnitude <= RecordTracker.latest.magnitude })
         else { return nil }
         self.init(number: numbers[0], digest: numbers[1], time: numbers[2], base: numbers[3])
         receipt = numbers.dropFirst(4).first
