@@ -59,6 +59,20 @@ struct RecordRestartTests {
         #expect(bench.notices == [.restarted])
     }
 
+    @Test func `records from before a reset hide none of a device that sends the newest first`() {
+        var bench = RecordBench()
+        bench.device.isNewestFirst = true
+        bench.make(2)
+        #expect(bench.connect() == .complete)
+        bench.make(3)
+        // The link is cut after the count and two records.
+        #expect(bench.connect(cutAfter: 3) == nil)
+        bench.device.reset()
+        bench.make(7)
+        #expect(bench.connect() == .complete)
+        #expect(!bench.wrong(except: [2]).values.contains(0))
+    }
+
     @Test func `live records before the first download are in order with stored ones from before a wrap`() {
         var bench = RecordBench(rule: Self.wrapping)
         (bench.device.numberBits, bench.device.capacity) = (8, 96)

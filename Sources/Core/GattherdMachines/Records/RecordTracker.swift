@@ -303,7 +303,8 @@ public struct RecordTracker: Hashable, Sendable {
         let shift = highest.map { (mark.number & $0) + round - mark.number } ?? 0
         received = ReceivedRecords(
             first.map { last in
-                let run = isDense ? received.run(of: last.number) : nil
+                // A number that this request brought again may be one from before the restart.
+                let run = isDense && repeated == nil ? received.run(of: last.number) : nil
                 return [.init(first: (run?.first ?? last.number) + shift, last: last.number + shift, step: 1)]
             } ?? []
         )
