@@ -99,6 +99,8 @@ final class ConnectTurns: Sendable {
     /// Waits for the turn; false if the task is cancelled.
     private func turn(of request: Request) async -> Bool {
         let name = request.name
+        // A peripheral that need not wait needs no scan, however short the delay is.
+        if state.withLock({ $0.queue.connecting.contains(name) }) { return !Task.isCancelled }
         return await withTaskGroup(of: Bool.self) { group in
             group.addTask {
                 for await granted in self.granted.watch() where granted.contains(name) { return true }
