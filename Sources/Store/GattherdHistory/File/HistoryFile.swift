@@ -19,6 +19,7 @@ final class HistoryFile {
     private let retention: Retention
     private let writer: BatchWriter
     private let epochs: EpochTable
+    private let contacts: ContactTable
     /// True if the next step of background work may rebuild extents although other work is due.
     private var isScanNext = true
     private var checkpointer: WALCheckpointer
@@ -68,6 +69,8 @@ final class HistoryFile {
         )
         epochs = try EpochTable(connection, state)
         try epochs.link(to: sequence, isEmpty: stored == 0, previous: carriedOver?.epoch)
+        contacts = try ContactTable(connection)
+        sequence.limits = try contacts.limits(before: sequence.last, isNewRun: carriedOver?.sequence == nil)
         meter = try BacklogMeter(connection)
         let cursors = try CursorTable(connection)
         let tail = carriedOver?.tail ?? JournalTail(consumers: consumers.map(\.name))
@@ -139,7 +142,10 @@ final class HistoryFile {
         }
         let places = journal.places
         do throws(StoreFault) {
-            try commit { () throws(StoreFault) in try journal.rewind(consumer, to: seq, head: head) }
+            try commit { () throws(StoreFault) in
+                try journal.rewind(consumer, to: seq, head: head)
+                try contacts.recordContact(of: consumer)
+            }
         } catch {
             journal.restore(places)
             throw error

@@ -78,6 +78,7 @@ final class EpochTable {
 
     private func start(after last: Int64) throws(StoreFault) {
         try insert.run(binding: last)
+        try ContactTable.removeAll(connection)
         try connection.execute(
             "DELETE FROM epoch WHERE id NOT IN (SELECT id FROM epoch ORDER BY id DESC LIMIT \(Self.most))"
         )

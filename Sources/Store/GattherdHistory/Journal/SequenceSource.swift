@@ -9,6 +9,8 @@ final class SequenceSource {
     private var start: Int64
     /// The consumers whose receivers have been at a number of this file in this run.
     private var contacts: Set<String> = []
+    /// The highest numbers that receivers without a contact in this run can have, by consumer; see ``ContactTable``.
+    var limits: [String: Int64] = [:]
 
     /// Starts above all marks.
     ///
@@ -38,10 +40,11 @@ final class SequenceSource {
 
     /// The highest number that the receiver of a consumer can have of this file.
     ///
-    /// Before the first contact in this run, it has entries of earlier runs only. If it has more, an older copy of both
-    /// files is in use, whose new entries have numbers that the receiver has for other ones.
+    /// Before the first contact in this run, it has entries up to the end of the run of its last contact. If it has
+    /// more, an older copy of both files is in use. Its new entries have numbers that the receiver has for other ones.
     func highest(of consumer: String, acknowledged: Int64) -> Int64 {
-        contacts.contains(consumer) || acknowledged > start ? last : start
+        if contacts.contains(consumer) { return last }
+        return limits[consumer] ?? (acknowledged > start ? last : start)
     }
 
     /// Records that the consumer is at the number of its receiver, and may deliver all entries after it.
