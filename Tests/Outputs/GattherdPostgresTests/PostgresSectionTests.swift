@@ -58,4 +58,28 @@ struct PostgresSectionTests {
         let settings = try settings("postgres: {url: 'postgresql://db.example.com/x?sslmode=require'}")
         #expect(PostgresOutput.findings(settings).map(\.severity) == [.warning])
     }
+
+    private func errors(of second: String) -> [ConfigError] {
+        let first = "postgresql://db-1.example.com,db-2.example.com/x"
+        return parse("postgres: [{url: '\(first)'}, {name: copy, \(second)}]").errors
+    }
+
+    @Test(arguments: [
+        "url: 'postgresql://db-2.example.com:5432,DB-1.example.com:5432/x?connect_timeout=5'",
+        "url: 'postgresql://someone@db-1.example.com,db-2.example.com/x', gateway: host",
+    ])
+    func `a second output to the same database is a mistake`(second: String) {
+        let errors = errors(of: second)
+        #expect(errors.map(\.severity) == [.error])
+        #expect(errors.first.map { "\($0.problem)".contains("delivers to this receiver already") } == true)
+    }
+
+    @Test(arguments: [
+        "url: 'postgresql://db-1.example.com,db-2.example.com/y'", "url: 'postgresql://db-1.example.com/x'",
+        "url: 'postgresql://db-1.example.com:6432,db-2.example.com/x'",
+        "url: 'postgresql://db-1.example.com,db-2.example.com/x', gateway: other",
+    ])
+    func `outputs to two databases, or as two gateways, are allowed`(second: String) {
+        #expect(errors(of: second).isEmpty)
+    }
 }

@@ -36,13 +36,30 @@ struct ConfigurationReader {
     }
 
     private func outputSections(_ top: SectionReader, gateway: String) -> [OutputSection] {
-        var names: [String: ConfigPlace] = [:]
+        var (names, receivers) = ([String: ConfigPlace](), [String: ConfigPlace]())
         return outputs.flatMap { kind in
             top.oneOrMore(kind.section) { section in
                 let name = outputName(section, kind.section, &names)
-                return OutputSection(kind, section, OutputEnvironment(gateway: gateway, name: name, paths: paths))
+                let environment = OutputEnvironment(gateway: gateway, name: name, paths: paths)
+                let output = OutputSection(kind, section, environment)
+                checkReceiver(of: output, section, &receivers)
+                return output
             }
         }
+    }
+
+    /// Reports a second output to a receiver that keeps one cursor: each would take the other's entries for its own.
+    private func checkReceiver(
+        of output: OutputSection?,
+        _ section: SectionReader,
+        _ receivers: inout [String: ConfigPlace]
+    ) {
+        guard let output, let receiver = output.receiver, let place = output.place else { return }
+        if let first = receivers[receiver] {
+            let reason = "the section at \(first) delivers to this receiver already; remove one of them"
+            section.report(.conflict(reason), at: place)
+        }
+        receivers[receiver] = receivers[receiver] ?? place
     }
 
     /// Returns the name of an output, which no other output may have.

@@ -18,6 +18,9 @@ package protocol OutputSectionDefinition: Sendable {
     /// Returns the files that the section names.
     static func files(_ settings: Settings) -> [NamedFile]
 
+    /// Returns the name of a receiver that keeps one cursor for the gateway, so that only one output may deliver to it.
+    static func receiver(_ settings: Settings, _ environment: OutputEnvironment) -> String?
+
     /// The descriptions of the section and of its keys, for references; `""` is the section itself.
     ///
     /// Keys of a section inside have names like `tls.ca`.
@@ -26,6 +29,8 @@ package protocol OutputSectionDefinition: Sendable {
 
 extension OutputSectionDefinition {
     package static func files(_ settings: Settings) -> [NamedFile] { [] }
+
+    package static func receiver(_ settings: Settings, _ environment: OutputEnvironment) -> String? { nil }
 
     package static var descriptions: [String: ConfigDescription] { [:] }
 }
@@ -102,6 +107,8 @@ package struct OutputSection: Sendable {
     package let longestBacklog: Int64?
     /// The files that the section names.
     package let files: [NamedFile]
+    /// The receiver that no other output may have; `nil` if it may have several.
+    let receiver: String?
     private let content: any Hashable & Sendable
 
     /// The key of ``longestBacklog``.
@@ -118,6 +125,7 @@ package struct OutputSection: Sendable {
         (name, self.section) = (environment.name, Definition.section)
         (place, self.content) = (section.place, content)
         files = Definition.files(content)
+        receiver = Definition.receiver(content, environment)
     }
 
     /// Returns the content; `nil` if the section is another output's.

@@ -75,6 +75,16 @@ package struct PostgresURL: Hashable, Sendable {
 
     package var database: String { options["dbname"] ?? "" }
 
+    /// The hosts with their ports, and the database: equal for two URLs with other options or another order of hosts.
+    var target: String {
+        let ports = (options["port"] ?? "").split(separator: ",", omittingEmptySubsequences: false)
+        let places = hosts.enumerated().map { index, host in
+            let port = ports.count == 1 ? ports.first : ports.dropFirst(index).first
+            return "\(host.lowercased()):\(port.flatMap { $0.isEmpty ? nil : $0 } ?? "5432")"
+        }
+        return ([options["service"] ?? ""] + places.sorted() + [database]).joined(separator: "/")
+    }
+
     /// True if no host is reached through a network.
     package var isLocal: Bool { !isInServiceFile && hosts.allSatisfy { Self.isLocal($0) } }
 

@@ -103,6 +103,11 @@ package enum PostgresOutput: OutputDefinition {
         return [secret].compactMap(\.self) + NamedFile.tls(ca: settings.authority, certificate: nil, key: nil)
     }
 
+    /// The database and the gateway: the centre keeps one cursor for each gateway.
+    package static func receiver(_ settings: PostgresSettings, _ environment: OutputEnvironment) -> String? {
+        "\(section) \(settings.url.value.target) \(settings.gateway ?? environment.gateway)"
+    }
+
     /// An unchecked server is a warning.
     package static func findings(_ settings: PostgresSettings) -> [ConfigError] { unverified(settings.url) }
 
