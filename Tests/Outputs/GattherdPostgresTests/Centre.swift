@@ -51,6 +51,8 @@ final class Centre: Sendable {
         port: Int? = nil,
         named name: String? = nil,
         daemon: DaemonRun = .current,
+        output: String = "postgres",
+        writers: CentreWriters = CentreWriters(),
         devices: [SeenDevice] = []
     ) throws -> PostgresSink {
         let url = try Self.url(port ?? server.port)
@@ -61,6 +63,8 @@ final class Centre: Sendable {
             gateway: name ?? gateway,
             version: "1.2.3",
             daemon: daemon,
+            output: output,
+            writers: writers,
             devices: { devices }
         )
     }

@@ -90,6 +90,8 @@ package enum PostgresOutput: OutputDefinition {
             url: settings.url.value,
             gateway: gateway,
             version: context.version,
+            output: context.name,
+            writers: .current,
             devices: context.devices
         ) {
             for await seq in journal.heads() { return seq }

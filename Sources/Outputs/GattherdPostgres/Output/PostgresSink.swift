@@ -37,6 +37,11 @@ package final class PostgresSink: CursorKeepingSink {
         return "SELECT gattherd.append(\(numbers))"
     }()
 
+    private static let identity = """
+        SELECT c.system_identifier || '/' || d.oid FROM pg_catalog.pg_control_system() AS c, pg_catalog.pg_database AS d
+        WHERE d.datname = pg_catalog.current_database()
+        """
+
     private static let reportStatement =
         "SELECT gattherd.report(\((1...10).map { "$\($0)" }.joined(separator: ", ")))"
 
@@ -45,6 +50,8 @@ package final class PostgresSink: CursorKeepingSink {
     private let gateway: String
     private let version: String
     private let daemon: DaemonRun
+    private let output: String
+    private let writers: CentreWriters
     private let head: @Sendable () async -> Int64?
     private let devices: @Sendable () async -> [SeenDevice]?
     private let state = Locked(State())
@@ -55,6 +62,8 @@ package final class PostgresSink: CursorKeepingSink {
     ///   - gateway: The gateway's name at the centre.
     ///   - version: The version of gattherd, for the table of gateways.
     ///   - daemon: The run of the daemon.
+    ///   - output: The name of the output.
+    ///   - writers: The outputs of this process, to which this one is added.
     ///   - devices: Returns the devices of the gateway, or `nil` if they are not known now.
     ///   - head: Returns the newest number of the journal.
     package init(
@@ -63,15 +72,19 @@ package final class PostgresSink: CursorKeepingSink {
         gateway: String,
         version: String,
         daemon: DaemonRun = .current,
+        output: String = "postgres",
+        writers: CentreWriters = CentreWriters(),
         devices: @escaping @Sendable () async -> [SeenDevice]? = { nil },
         head: @escaping @Sendable () async -> Int64? = { nil }
     ) {
         (self.client, self.url, self.gateway, self.version) = (client, url, gateway, version)
-        (self.daemon, self.devices, self.head) = (daemon, devices, head)
+        (self.daemon, self.output, self.writers) = (daemon, output, writers)
+        (self.devices, self.head) = (devices, head)
+        writers.add(output)
     }
 
     package func cursor(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
-        try await attend()
+        try await reserveCentre()
         let answer = try await run(
             "SELECT gattherd.position($1, $2, $3)",
             [.text(epoch.text), .text(epoch.earlier.joined(separator: ",")), .text(gateway)]
@@ -141,6 +154,25 @@ package final class PostgresSink: CursorKeepingSink {
         if answer != nil, let records { state.withLock { $0.reported = records } }
         if let conflict = try? await daemon.attend(client, within: Self.reportLimit) {
             state.withLock { $0.conflict = conflict }
+        }
+    }
+
+    /// Attends, and fails if another output of this process delivers to the same centre.
+    private func reserveCentre() async throws(OutputFault) {
+        defer { writers.recordAttempt(of: output) }
+        try await attend()
+        guard writers.areSeveral, let centre = try await centre() else { return }
+        guard let other = await writers.reserve("\(centre) \(gateway)", for: output) else { return }
+        throw OutputFault(.misconfigured, "\(url): the output '\(other)' delivers to this database already; remove one")
+    }
+
+    /// The identity of the database, which replicas share; `nil` if the server does not give it to this role.
+    private func centre() async throws(OutputFault) -> String? {
+        do throws(PostgresError) {
+            return try await client.run(Self.identity, within: Self.reportLimit).first?.first ?? nil
+        } catch {
+            if error.sqlState != nil { return nil }
+            throw fault(error)
         }
     }
 
