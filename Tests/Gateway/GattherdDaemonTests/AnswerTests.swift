@@ -155,6 +155,28 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (BluetoothError(.notConnected, "the link was lost"), 1), (BluetoothError(.att(0x0E), "unlikely"), 1),
+        (BluetoothError(.busy, "in progress"), 2),
+    ])
+    func `a trigger that the device may have received is not written again`(
+        error: BluetoothError,
+        writes: Int
+    ) async throws {
+        var profile = profile()
+        profile.controls = [ControlDescriptor(name: "reset", kind: .trigger, characteristic: 0xBBBB)]
+        let bench = try Bench([profile])
+        bench.central.state.withLock { $0.writeErrors = [error] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let request = ControlRequest(device: "strap", control: "reset", value: .trigger)
+            let answer = await bench.supervisor.controls.set(request)
+            #expect(answer == (writes == 1 ? .failure(.timedOut) : .success(.trigger)))
+        }
+        #expect(calls(bench).filter { $0 == .write([1]) }.count == writes)
+    }
+
     @Test func `a task resumes after the device's newest value, also on the next link`() async throws {
         var task = write(nil)
         task.resume = ResumeRule(stream: "one", metric: 0, prefix: [1, 3], width: 2)

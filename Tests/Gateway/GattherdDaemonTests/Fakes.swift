@@ -137,6 +137,7 @@ struct OctetProfile: Profile {
     func makeDecoder() -> any PayloadDecoder { OctetDecoder() }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
+        if value == .trigger { return [1] }
         guard case .integer(let number) = value, let octet = UInt8(exactly: number) else {
             throw .invalidValue(value.description, expected: "an octet")
         }

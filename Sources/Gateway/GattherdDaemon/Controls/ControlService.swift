@@ -139,6 +139,8 @@ public final class ControlService: Sendable {
             let octets = try control.profile.encode(control: control.index, value: value)
             return try await write(octets, to: control, request, ticket)
         } catch let error as BluetoothError {
+            // Writing an action again could carry it out twice.
+            if value == .trigger, error.mayHaveWritten { return .failed(ticket, .timedOut, retryable: false) }
             return .failed(ticket, ControlError(error, of: request.device), retryable: error.isTransient)
         } catch {
             return .failed(ticket, error as? ControlError ?? .refused("\(error)"), retryable: false)
@@ -217,6 +219,18 @@ extension ControlError {
         case .notConnected, .unknownPeripheral, .adapterUnavailable, .serviceUnavailable:
             self = .notReady(device: device)
         default: self = .refused(error.detail)
+        }
+    }
+}
+
+extension BluetoothError {
+    /// True if the device may have received the value of a write that failed, because its response is lost.
+    ///
+    /// BlueZ reports a response that does not come as the ATT error 0x0E.
+    fileprivate var mayHaveWritten: Bool {
+        switch kind {
+        case .notConnected, .timedOut, .cancelled, .serviceUnavailable, .adapterUnavailable, .att(0x0E): true
+        default: false
         }
     }
 }
