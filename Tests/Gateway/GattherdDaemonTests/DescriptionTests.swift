@@ -178,4 +178,22 @@ import Testing
         }
         #expect(await bench.store.events.contains { $0.detail.contains("no profile fits its services (fff0)") })
     }
+
+    @Test func `the fault of a device with thousands of services names a few of them`() throws {
+        let peripheral = PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 2))
+        let table = (0..<4096).map { number in
+            RemoteCharacteristic(
+                peripheral: peripheral,
+                service: BluetoothUUID(high: UInt64(number), low: 1),
+                uuid: 0xFFF1,
+                handle: "\(number)",
+                properties: .notify
+            )
+        }
+        let plan = try ProfileAssignment(candidates: [], areChosen: false, table: table)
+        let fault = #expect(throws: LinkFault.self) { try plan.checkThatItServes() }
+        let detail = try #require(fault?.detail)
+        #expect(detail.utf8.count < 1024)
+        #expect(detail.contains(" and 4080 more"))
+    }
 }

@@ -4,6 +4,9 @@ import GattherdModel
 
 /// The characteristics of a GATT table, found as profiles describe them.
 struct CharacteristicIndex: Sendable {
+    /// The maximum number of services in words.
+    private static let maximumNamed = 16
+
     /// The services of all characteristics.
     let services: Set<BluetoothUUID>
     /// The characteristics by UUID, in the order of the table.
@@ -12,6 +15,13 @@ struct CharacteristicIndex: Sendable {
     init(_ table: [RemoteCharacteristic]) {
         services = Set(table.map(\.service))
         byUUID = Dictionary(grouping: table, by: \.uuid)
+    }
+
+    /// The services in words, for faults: a peripheral may have thousands, of which a few are named.
+    var servicesInWords: String {
+        let all = services.map(\.description).sorted()
+        let named = all.prefix(Self.maximumNamed).joined(separator: ", ")
+        return all.count > Self.maximumNamed ? "\(named) and \(all.count - Self.maximumNamed) more" : named
     }
 
     /// True if the table has a characteristic with the UUID, in any service.

@@ -64,7 +64,7 @@ struct ProfileAssignment: Sendable {
     /// - Throws: A permanent ``LinkFault`` if nothing is served.
     func checkThatItServes() throws(LinkFault) {
         guard streams.isEmpty, controls.isEmpty else { return }
-        let found = table.services.map(\.description).sorted().joined(separator: ", ")
+        let found = table.servicesInWords
         let idle = profiles.map(\.name).joined(separator: ", ")
         let reason =
             idle.isEmpty
