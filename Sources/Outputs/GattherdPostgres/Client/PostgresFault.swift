@@ -1,3 +1,4 @@
+import GattherdModel
 package import GattherdOutputs
 
 extension OutputFault {
@@ -100,8 +101,7 @@ package struct PostgresError: Error, Hashable, Sendable {
 extension String {
     /// The text on one line of at most 400 bytes.
     var onOneLine: String {
-        let words = split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        return words.utf8.count > 400 ? String(words.prefix(400)) + "…" : words
+        split(whereSeparator: \.isWhitespace).joined(separator: " ").cut(toBytes: 400)
     }
 
     /// The text with U+FFFD for NUL, which no text of PostgreSQL can have.

@@ -24,7 +24,7 @@ package struct DaemonRun: Sendable {
     ) async throws(PostgresError) -> String? {
         let answer = try await client.run("SELECT gattherd.attend($1)", [.text(id)], within: limit)
         guard let conflict = answer.first?.first ?? nil else { return nil }
-        return "\(conflict); give one of them another name, and run at the centre: gattherd fleet add"
+        return "\(conflict.onOneLine); give one of them another name, and run at the centre: gattherd fleet add"
     }
 }
 

@@ -1,4 +1,5 @@
 package import GattherdMachines
+import GattherdModel
 package import GattherdOutputs
 import GattherdSync
 
@@ -97,8 +98,15 @@ extension LeaseRequest.Operation {
 }
 
 extension LeaseRow {
+    /// The longest texts of a lease in bytes; those of a centre of gattherd have at most 400 characters.
+    ///
+    /// A foreign server may send megabytes, which must not get into topics, the status and the log.
+    private static let longestText = 1600
+    /// The longest list of gateways in bytes, as at the centre.
+    private static let longestList = 4096
+
     /// The leases in rows, which have one row for each bid; rows of another shape are left out.
-    fileprivate static func all(_ rows: [[String?]]) -> [LeaseRow] {
+    static func all(_ rows: [[String?]]) -> [LeaseRow] {
         var leases: [LeaseRow] = []
         for row in rows where row.count == 14 {
             guard let lease = LeaseRow(row) else { continue }
@@ -110,27 +118,32 @@ extension LeaseRow {
 
     private init?(_ row: [String?]) {
         guard let address = row[0], let epoch = row[3].flatMap({ Int64($0) }) else { return nil }
+        let isShort = row[13]?.utf8.count ?? 0 <= Self.longestList
+        guard isShort, [row[1], row[2]].allSatisfy({ $0.map(Slug.isValid) ?? true }) else { return nil }
         self.init(address: address, epoch: epoch)
         (owner, previous) = (row[1], row[2])
+        gateways = row[13].map { $0.split(separator: ",").map(String.init).filter(Slug.isValid) }
         remaining = .milliseconds(min(max(row[4].flatMap { Int64($0) } ?? 0, -1_000_000_000), 60_000))
-        (isReleased, reason, isGranted) = (row[5] != "f", row[6] ?? "", row[12] == "t")
-        gateways = row[13].map { $0.split(separator: ",").map(String.init) }
+        (isReleased, isGranted) = (row[5] != "f", row[12] == "t")
+        reason = (row[6] ?? "").cut(toBytes: Self.longestText)
     }
 }
 
 extension LeaseRow.Bid {
     /// The signal strengths that Bluetooth has, in dBm; a foreign server may send any number.
     private static let strengths = -127...20
+    /// The longest reason in bytes; one of gattherd has at most 200 characters.
+    private static let longestProblem = 800
 
     fileprivate init?(_ row: [String?]) {
-        guard let gateway = row[7], let standing = row[8].flatMap({ LeaseBid.Standing(rawValue: $0) }) else {
-            return nil
-        }
+        guard let gateway = row[7], Slug.isValid(gateway),
+            let standing = row[8].flatMap({ LeaseBid.Standing(rawValue: $0) })
+        else { return nil }
         let bid = LeaseBid(
             gateway: gateway,
             standing: standing,
             rssi: row[9].flatMap { Int($0) }.flatMap { Self.strengths.contains($0) ? $0 : nil },
-            problem: row[10]
+            problem: row[10]?.cut(toBytes: Self.longestProblem)
         )
         self.init(bid, age: .milliseconds(min(row[11].flatMap { Int64($0) } ?? 0, 1_000_000_000)))
     }
