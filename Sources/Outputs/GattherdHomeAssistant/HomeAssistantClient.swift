@@ -26,6 +26,8 @@ package final class HomeAssistantClient {
     private static let longestAnswer = Duration.seconds(60)
     /// The most bytes of an answer; the registry of 20,000 entities has 14 MB.
     private static let largestAnswer = 16 << 20
+    /// The longest message of an error in bytes; errors get into the status and the log.
+    private static let longestMessage = 400
 
     /// The version of Home Assistant, for example `2025.4.4`.
     package private(set) var version = ""
@@ -113,7 +115,8 @@ package final class HomeAssistantClient {
     private func result(_ answer: JSONObject, of type: String) throws(HomeAssistantError) -> JSONValue {
         if answer["success"] == .boolean(true) { return answer["result"] ?? .null }
         let error = JSONObject(answer["error"])
-        let words = "\(server.url) refuses '\(type)': \(error["message"]?.text ?? "no reason is given")"
+        let message = error["message"]?.text?.cut(toBytes: Self.longestMessage) ?? "no reason is given"
+        let words = "\(server.url) refuses '\(type)': \(message)"
         switch error["code"]?.text {
         case "unauthorized":
             throw HomeAssistantError(.misconfigured, "\(words); use a token of an administrator")

@@ -53,6 +53,10 @@ package final class StatisticsSession {
     private static let compileTime = Duration.seconds(60)
     /// The version from which an import states the type of the mean and the class of the unit.
     private static let explicitMetadata = [2025, 11]
+    /// The longest id of an entity that Home Assistant can have, in bytes.
+    private static let longestEntity = 255
+    /// The longest unit in a problem, in bytes.
+    private static let longestUnit = 64
 
     package private(set) var report = StatisticsReport()
     private let client: HomeAssistantClient
@@ -124,7 +128,8 @@ package final class StatisticsSession {
         let statistics = try means()
         for entry in try client.request("config/entity_registry/list").elements.map({ JSONObject($0) }) {
             guard entry["platform"]?.text == "mqtt", let id = entry["unique_id"]?.text, let quantities = series[id],
-                let entity = entry["entity_id"]?.text, let metadata = statistics[entity]
+                let entity = entry["entity_id"]?.text, entity.utf8.count <= Self.longestEntity,
+                let metadata = statistics[entity]
             else { continue }
             addTargets(entity, quantities, metadata)
         }
@@ -157,7 +162,7 @@ package final class StatisticsSession {
             isConvertible = true
         }
         guard !isConvertible else { return }
-        let units = "'\(quantities.first?.unit ?? "")' into '\(unit ?? "")'"
+        let units = "'\(quantities.first?.unit ?? "")' into '\((unit ?? "").cut(toBytes: Self.longestUnit))'"
         let advice = "choose the unit of the metric in the entity's settings"
         report.problems.append("\(entity): no conversion of \(units) is known; \(advice)")
     }

@@ -146,6 +146,21 @@ import Testing
         #expect(try await failure { $0.answers["auth"] = [.bytes([0xFF, 0xFF])] }?.kind == .misconfigured)
     }
 
+    @Test func `long texts of a server are cut, and an entity with an impossible id is none`() async throws {
+        let long = String(repeating: "x", count: 1 << 20)
+        let failed = #"{"id":1,"type":"result","success":false,"error":{"code":"timeout","message":"\#(long)"}}"#
+        let error = try await failure { $0.answers["get_config"] = [.text(failed)] }
+        #expect(try #require(error).description.utf8.count < 1000)
+        let home = try FakeHomeAssistant { content in
+            content.add("sensor.\(long)", uniqueID: "gattherd_attic_a_env-temperature", unit: "°C")
+            content.add("sensor.twin", uniqueID: "gattherd_attic_a_twin-temperature", unit: long)
+        }
+        let report = try await report(home)
+        #expect(report.entities == ["sensor.twin"])
+        #expect(report.problems.count == 1)
+        #expect(try #require(report.problems.first).utf8.count < 1000)
+    }
+
     @Test func `a server that starts, fails or goes away is tried again`() async throws {
         #expect(try await failure { $0.state = "STARTING" }?.kind == .unavailable)
         #expect(try await failure { $0.answers["recorder/list_statistic_ids"] = [.close] }?.kind == .unavailable)
