@@ -11,6 +11,8 @@ final class HostileServer: Sendable {
         case endlessRow
         /// The end of the statement, but not that the server is ready for the next one.
         case unfinished
+        /// A complete answer without rows, with notifications that the client has not asked for.
+        case notifications
         /// Sends nothing, not even an answer to the first message.
         case silent
     }
@@ -65,10 +67,14 @@ final class HostileServer: Sendable {
         guard reply(client, message("R", [0, 0, 0, 0]) + message("K", [0, 0, 0, 1, 0, 0, 0, 2]) + ready) else { return }
         guard receive(client) != nil else { return }
         let head = message("1") + message("2") + message("T", [0, 1] + Array("x\0".utf8) + description)
+        let end = message("C", Array("SELECT 0\0".utf8))
         let row = message("D", [0, 1, 0, 0, 4, 0] + Array(repeating: 65, count: 1024))
         switch answer {
         case .silent: return
-        case .unfinished: _ = reply(client, head + message("C", Array("SELECT 0\0".utf8)))
+        case .unfinished: _ = reply(client, head + end)
+        case .notifications:
+            let notification = message("A", [0, 0, 0, 1] + Array("channel\0payload\0".utf8))
+            _ = reply(client, head + Array(repeating: notification, count: 100).flatMap(\.self) + end + ready)
         case .endlessRow:
             guard reply(client, head + [68, 63, 255, 255, 255, 0, 1, 63, 255, 255, 0]) else { return }
             let part = [UInt8](repeating: 65, count: 65_536)

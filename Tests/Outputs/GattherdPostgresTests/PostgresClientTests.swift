@@ -44,6 +44,16 @@ struct PostgresClientTests {
         #expect(error?.detail.contains("more than") == true)
     }
 
+    @Test func `notifications that nobody asked for are not kept in memory`() async throws {
+        let server = try HostileServer(.notifications)
+        let isKept = try await Self.client(server).perform(within: .seconds(30)) {
+            (connection, call) throws(PostgresError) in
+            _ = try connection.run("SELECT x", []) { call.mayContinue }
+            return connection.removeNotification()
+        }
+        #expect(!isKept)
+    }
+
     @Test func `a server that accepts connections and sends nothing does not block the caller`() async throws {
         let server = try HostileServer(.silent)
         let client = try Self.client(server)

@@ -155,9 +155,20 @@ import Glibc
                 throw PostgresError(.connection, "the answer has more than \(Self.maximumReceived) bytes")
             }
             guard unsafe PQconsumeInput(raw) == 1 else { throw PostgresError(.connection, words) }
+            while removeNotification() {}
             if unsent == 1 { unsent = unsafe PQflush(raw) }
         }
+        while removeNotification() {}
         guard unsent == 0 else { throw PostgresError(.connection, words) }
+    }
+
+    /// Removes a notification, which libpq would keep until the connection closes; returns false if there is none.
+    ///
+    /// A pool passes on those that another client has asked for, and a hostile server sends any number.
+    func removeNotification() -> Bool {
+        guard let notification = unsafe PQnotifies(raw) else { return false }
+        unsafe PQfreemem(notification)
+        return true
     }
 
     /// The bytes that were received since the start of the connection; 0 for a Unix socket, whose server is local.
