@@ -86,9 +86,11 @@ private final class BeaconDecoder: PayloadDecoder {
         _ profile: BeaconProfile = BeaconProfile(),
         silence: Duration? = .seconds(3600),
         adapter: BluetoothAddress? = nil,
-        identity: IdentityKey? = nil
+        identity: IdentityKey? = nil,
+        leases: LeaseBoard? = nil
     ) -> Supervisor {
         var settings = Supervisor.Settings()
+        settings.leases = leases
         settings.addressHash = { key, random in random ^ UInt32(key.octets[0]) }
         return Supervisor(
             devices: [
@@ -174,6 +176,13 @@ private final class BeaconDecoder: PayloadDecoder {
             await announcer.wait(for: "tag", .ready)
         }
         #expect(await counts == [.integer(5), .integer(6), .integer(8)])
+    }
+
+    @Test func `leases have the strength of a private address under the address of its sensor`() async throws {
+        let board = LeaseBoard()
+        let supervisor = supervisor(identity: IdentityKey(Array(repeating: 7, count: 16)), leases: board)
+        try await run(supervisor) { advertise(1, 5, address: 0x4012_3440_1233, rssi: -61) }
+        #expect(board.drainSightings().map(\.address) == [address.description])
     }
 
     @Test func `a reading is joined from the newest of its parts once all were heard`() async throws {

@@ -132,10 +132,10 @@ final class SensorWatch: AdvertisementSink {
     }
 
     func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
-        recordStrength(advertisement)
         let now = clock.now
         let sender = advertisement.peripheral.address
         let address = privateAddresses.withLock { $0.device(of: sender) } ?? sender
+        recordStrength(advertisement, of: address)
         let heard = sensors.withLock { sensors -> (Sensor, isBack: Bool, new: [SensorPresence.New])? in
             guard let sensor = sensors[address]?.sensor, sensor.mayBeHeard(advertisement) else { return nil }
             let isBack = sensors[address]?.presence.isAway ?? false
@@ -149,11 +149,11 @@ final class SensorWatch: AdvertisementSink {
         if heard.isBack { heard.0.wake.yield(advertisement) }
     }
 
-    private func recordStrength(_ advertisement: HeardAdvertisement) {
+    /// Records the strength under the device's configured address, by which leases know it.
+    private func recordStrength(_ advertisement: HeardAdvertisement, of address: BluetoothAddress) {
         guard let leases, let rssi = advertisement.rssi else { return }
-        let peripheral = advertisement.peripheral
-        let (address, adapter) = (peripheral.address.description, peripheral.adapter.description)
-        leases.record(LeaseBoard.Sighting(address: address, adapter: adapter, rssi: rssi))
+        let adapter = advertisement.peripheral.adapter.description
+        leases.record(LeaseBoard.Sighting(address: address.description, adapter: adapter, rssi: rssi))
     }
 
     /// Reports each sensor's return and absence until cancelled.
