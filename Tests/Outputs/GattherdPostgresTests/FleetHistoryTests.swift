@@ -91,6 +91,41 @@ struct FleetHistoryTests {
         #expect(try await Self.history(centre, query).metrics() == ["bpm", "mode"])
     }
 
+    /// Delivers one number of each device, with the addresses of all of them.
+    private static func deliver(_ devices: [(name: String, address: String)], to sink: PostgresSink) async throws {
+        let levels = [MetricDescriptor(name: "level", unit: "%")]
+        let streams = devices.map { device in
+            StreamDefinition(device: device.name, profile: "test", stream: "battery", metrics: levels)
+        }
+        try await sink.deliver(streams.enumerated().map { Entries.reading(Int64($0 + 1), (0, .integer(1)), of: $1) })
+    }
+
+    @Test func `an address selects the device that had it last at each gateway`() async throws {
+        let centre = try await Centre()
+        let address = "C0:FF:EE:00:00:01"
+        let gateways = [
+            "attic": [(name: "old", address: address), (name: "tag", address: address)],
+            "cellar": [(name: "sensor", address: address), (name: "tag", address: "C0:FF:EE:00:00:02")],
+        ]
+        for (gateway, devices) in gateways {
+            let seen = devices.enumerated().map { number, device in
+                let record = DeviceRecord(device: device.name, address: device.address, name: nil, profiles: [])
+                return SeenDevice(record, first: Entries.time, last: Entries.time.advanced(by: .seconds(number)))
+            }
+            try await Self.deliver(devices, to: try await centre.sink(of: gateway, devices: seen))
+        }
+        let history = Self.history(centre, .init(address: address))
+        #expect(try await Self.rows(history).map { "\($0.gateway)/\($0.device)" } == ["attic/tag", "cellar/sensor"])
+        for step in [Duration.seconds(3600), .seconds(1)] {
+            #expect(try await Self.buckets(history, step).map(\.device) == ["tag", "sensor"])
+        }
+        #expect(try await history.extent() != nil)
+        #expect(try await history.streams() == ["battery"])
+        #expect(try await history.metrics() == ["level"])
+        #expect(try await history.knows(address: address))
+        #expect(try await !history.knows(address: "C0:FF:EE:00:00:03"))
+    }
+
     @Test func `streams with one metric name have rows of their own, and a query selects one`() async throws {
         let centre = try await Centre()
         let levels = [MetricDescriptor(name: "level", unit: "%")]

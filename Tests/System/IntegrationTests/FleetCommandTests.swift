@@ -63,6 +63,11 @@ struct FleetCommandTests {
         #expect(hours.contains("temperature") && hours.contains(" 22.0 "), "\(hours)")
         let plot = try await run("history", "--fleet", url, "--format", "plot", "--metric", "temperature")
         #expect(plot.code == 0 && plot.text.contains("attic/tag temperature"), "\(plot)")
+        for address in ["C0:FF:EE:00:00:01", "c0-ff-ee-00-00-01"] {
+            let found = try await run("history", "--fleet", url, "--device", address, "--metric", "temperature")
+            #expect(found.text.contains("21.5") && found.text.contains("22.5"), "\(found)")
+            #expect(try await run("fleet", "why", url, address).text.contains("attic"))
+        }
         await server.stop()
     }
 
@@ -72,6 +77,8 @@ struct FleetCommandTests {
         try await server.rows(Self.readings, database: "fleet")
         let wrong = try await run("history", "--fleet", url, "--device", "tagg")
         #expect(wrong.code == 65 && wrong.errors.contains("did you mean 'tag'?"), "\(wrong)")
+        let unknown = try await run("history", "--fleet", url, "--device", "C0:FF:EE:00:00:02")
+        #expect(unknown.code == 65 && unknown.errors.contains("no device 'C0:FF:EE:00:00:02'"), "\(unknown)")
         let both = try await run("history", "--fleet", url, "--database", "x.db")
         #expect(both.code == 64 && both.errors.contains("exclude each other"))
         let secret = try await run("history", "--fleet", "postgresql://me:secret@127.0.0.1/fleet")

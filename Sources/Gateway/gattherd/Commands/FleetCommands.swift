@@ -1,4 +1,5 @@
 import CLinux
+import GattherdGATT
 import GattherdGateway
 import GattherdModel
 import GattherdPostgres
@@ -186,27 +187,30 @@ struct FleetCommands {
     }
 
     func why() async throws(CommandFailure) {
-        let device = arguments.positional(1) ?? ""
+        let name = arguments.positional(1) ?? ""
+        let device = [name, BluetoothAddress(anyNotation: name)?.description ?? name]
         try await table(
             ["gateway", "stream", "profile", "first", "last"],
             """
             SELECT gateway, stream, profile, gattherd.rfc3339(min(first_ts)), gattherd.rfc3339(max(last_ts))
-            FROM gattherd.series WHERE device = $1 GROUP BY 1, 2, 3 ORDER BY max(last_ts) DESC
+            FROM gattherd.series WHERE device = $1
+                OR (gateway, device) IN (SELECT d.gateway, d.device FROM gattherd.devices d WHERE d.address = $2)
+            GROUP BY 1, 2, 3 ORDER BY max(last_ts) DESC
             """,
-            [device]
+            device
         )
         try await lease(of: device)
     }
 
-    /// Prints the lease of a device and the bids for it; nothing without leases.
-    private func lease(of device: String) async throws(CommandFailure) {
+    /// Prints the lease of a device with this name or address, and the bids for it; nothing without leases.
+    private func lease(of device: [String]) async throws(CommandFailure) {
         try await table(
             ["owner", "lease", "epoch", "since", "previous", "reason"],
             """
             SELECT owner, state, epoch, to_char(since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), previous, reason
-            FROM gattherd.leases WHERE device = $1 OR address = $1
+            FROM gattherd.leases WHERE device = $1 OR address = $2
             """,
-            [device],
+            device,
             isOptional: true
         )
         try await table(
@@ -214,9 +218,9 @@ struct FleetCommands {
             """
             SELECT gateway, standing, rssi, problem,
                 to_char(updated AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-            FROM gattherd.bids WHERE device = $1 OR address = $1 ORDER BY rssi DESC NULLS LAST, gateway
+            FROM gattherd.bids WHERE device = $1 OR address = $2 ORDER BY rssi DESC NULLS LAST, gateway
             """,
-            [device],
+            device,
             isOptional: true
         )
     }

@@ -1,4 +1,5 @@
 import GattherdExchange
+import GattherdGATT
 import GattherdGateway
 import GattherdHistory
 import GattherdModel
@@ -7,19 +8,18 @@ import GattherdPostgres
 /// Prints samples of all gateways, their summaries, or a chart of them.
 struct FleetHistoryCommand {
     private let history: FleetHistory
-    private let query: FleetHistory.Query
     private let url: PostgresURL
     private let form: HistoryCommand.Form
     private let step: Duration?
     private let output: String?
 
-    init(_ arguments: Arguments, _ text: String) throws(CommandFailure) {
+    init(_ arguments: Arguments, _ text: String) async throws(CommandFailure) {
         for option in ["config", "database"] where arguments.value(option) != nil {
             throw arguments.misuse("--fleet and --\(option) exclude each other")
         }
         (form, step) = (try HistoryCommand.form(arguments), try HistoryCommand.step(arguments))
         let asked = try HistorySelection.query(arguments)
-        query = .init(
+        let query = FleetHistory.Query(
             device: asked.device,
             stream: asked.stream,
             metric: asked.metric,
@@ -28,7 +28,24 @@ struct FleetHistoryCommand {
         )
         output = arguments.value("output")
         let access = try FleetAccess(arguments, text)
-        (history, url) = (FleetHistory(access.fleet, query), access.url)
+        url = access.url
+        history = try await Self.ask { () async throws(FleetDatabase.Failure) in
+            try await Self.history(access.fleet, query)
+        }
+    }
+
+    /// Returns the history of the device with a name, or else of the devices with an address in any notation.
+    private static func history(
+        _ fleet: FleetDatabase,
+        _ query: FleetHistory.Query
+    ) async throws(FleetDatabase.Failure) -> FleetHistory {
+        let history = FleetHistory(fleet, query)
+        guard let name = query.device, let address = BluetoothAddress(anyNotation: name)?.description,
+            try await !history.devices().contains(name), try await history.knows(address: address)
+        else { return history }
+        var query = query
+        (query.device, query.address) = (nil, address)
+        return FleetHistory(fleet, query)
     }
 
     func run() async throws(CommandFailure) {
@@ -48,7 +65,7 @@ struct FleetHistoryCommand {
             ],
             output: output
         )
-        try await ask { () async throws(FleetDatabase.Failure) in
+        try await Self.ask { () async throws(FleetDatabase.Failure) in
             try await history.rows { row in
                 printer.print(
                     [
@@ -72,7 +89,7 @@ struct FleetHistoryCommand {
             ],
             output: output
         )
-        try await ask { () async throws(FleetDatabase.Failure) in
+        try await Self.ask { () async throws(FleetDatabase.Failure) in
             try await history.buckets(every: step) { found in
                 let bucket = HistoryBucket(found, device: found.device)
                 return printer.print(
@@ -90,19 +107,21 @@ struct FleetHistoryCommand {
 
     private func plot() async throws(CommandFailure) {
         let destination = try OutputDestination(path: output)
-        guard let found = try await ask({ () async throws(FleetDatabase.Failure) in try await history.extent() }) else {
+        guard let found = try await Self.ask({ () async throws(FleetDatabase.Failure) in try await history.extent() })
+        else {
             try await explainNothing()
             throw CommandFailure(
                 .data,
                 "gattherd history: there are no numbers to plot; choose another time, device or metric"
             )
         }
+        let query = history.query
         let first = query.since ?? found.lowerBound
         let last = query.until?.advanced(by: .microseconds(-1)) ?? found.upperBound
         let limit = HistoryPlot.terminal.limit
         let fit = Chart.fit(first...max(first, last), limit: limit)
         var chart = Chart(fit.times, step: step ?? fit.step, limit: limit)
-        try await ask { () async throws(FleetDatabase.Failure) in
+        try await Self.ask { () async throws(FleetDatabase.Failure) in
             try await history.buckets(every: step ?? fit.step) { found in
                 chart.add(HistoryBucket(found, device: "\(found.gateway)/\(found.device)"))
                 return true
@@ -119,16 +138,17 @@ struct FleetHistoryCommand {
 
     /// Throws an error if the result is empty because a name does not exist.
     private func explainNothing() async throws(CommandFailure) {
+        let query = history.query
         if let device = query.device {
-            let known = try await ask { () async throws(FleetDatabase.Failure) in try await history.devices() }
+            let known = try await Self.ask { () async throws(FleetDatabase.Failure) in try await history.devices() }
             try expect(device, "device", known)
         }
         if let stream = query.stream {
-            let known = try await ask { () async throws(FleetDatabase.Failure) in try await history.streams() }
+            let known = try await Self.ask { () async throws(FleetDatabase.Failure) in try await history.streams() }
             try expect(stream, "stream", known)
         }
         if let metric = query.metric {
-            let known = try await ask { () async throws(FleetDatabase.Failure) in try await history.metrics() }
+            let known = try await Self.ask { () async throws(FleetDatabase.Failure) in try await history.metrics() }
             try expect(metric, "metric", known)
         }
     }
@@ -140,7 +160,7 @@ struct FleetHistoryCommand {
     }
 
     /// Runs `body`; an error ends the command.
-    private func ask<Value>(
+    private static func ask<Value>(
         _ body: () async throws(FleetDatabase.Failure) -> Value
     ) async throws(CommandFailure) -> Value {
         do throws(FleetDatabase.Failure) {

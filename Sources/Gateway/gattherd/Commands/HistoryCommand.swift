@@ -23,7 +23,7 @@ extension CommandSpec {
             --format, the extension of FILE (.csv, .json) decides.
 
             With --fleet, the central history answers, and 'gateway' is the first column. An advertisement that several
-            gateways heard is one reading. The device is named there, not given by its address.
+            gateways heard is one reading. An address selects the device that had it last at each gateway.
             """,
         json: """
             {"time", "seq", "device", "metric", "value", "unit", "source", "stream"}, one object a line; with --every

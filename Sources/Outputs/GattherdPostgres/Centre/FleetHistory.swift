@@ -5,6 +5,8 @@ package struct FleetHistory: Sendable {
     /// A selection; `nil` means all.
     package struct Query: Hashable, Sendable {
         package var device: String?
+        /// The address of a device, instead of its name: of each gateway, the device that had it last.
+        package var address: String?
         package var stream: String?
         package var metric: String?
         /// The first instant.
@@ -14,12 +16,13 @@ package struct FleetHistory: Sendable {
 
         package init(
             device: String? = nil,
+            address: String? = nil,
             stream: String? = nil,
             metric: String? = nil,
             since: Timestamp? = nil,
             until: Timestamp? = nil
         ) {
-            (self.device, self.stream, self.metric) = (device, stream, metric)
+            (self.device, self.address, self.stream, self.metric) = (device, address, stream, metric)
             (self.since, self.until) = (since, until)
         }
     }
@@ -52,7 +55,7 @@ package struct FleetHistory: Sendable {
     }
 
     private let fleet: FleetDatabase
-    private let query: Query
+    package let query: Query
 
     package init(_ fleet: FleetDatabase, _ query: Query) {
         (self.fleet, self.query) = (fleet, query)
@@ -63,7 +66,7 @@ package struct FleetHistory: Sendable {
         let sql = """
             SELECT gateway, ts, seq, device, metric, coalesce(whole::text, value::text), label, unit, source,
                 stream
-            FROM gattherd.history WHERE \(Self.filter(query.times))
+            FROM gattherd.history WHERE \(filter(query.times))
             ORDER BY ts, gateway, seq, metric, element NULLS FIRST
             """
         try await fleet.read(sql, query.names) { cells in Row(cells).map(body) ?? true }
@@ -74,7 +77,7 @@ package struct FleetHistory: Sendable {
     /// Whole hours and minutes are read from their summaries, the rest from samples.
     package func buckets(every step: Duration, _ body: (Bucket) -> Bool) async throws(FleetDatabase.Failure) {
         let step = max(1, Timestamp(microseconds: 0).advanced(by: step).microseconds)
-        let parts = FleetSpan.parts(of: query.times, step: step).map { "(\($0.sql) AND \(Self.filter($0.times)))" }
+        let parts = FleetSpan.parts(of: query.times, step: step).map { "(\($0.sql) AND \(filter($0.times)))" }
         guard !parts.isEmpty else { return }
         let sql = """
             SELECT gateway, gattherd.floored(ts, \(step)), device, metric, unit, sum(n), min(low),
@@ -87,7 +90,7 @@ package struct FleetHistory: Sendable {
 
     /// Returns the times of the summarised numbers, to the hour; `nil` if there are none.
     package func extent() async throws(FleetDatabase.Failure) -> ClosedRange<Timestamp>? {
-        let sql = "SELECT min(ts), max(ts) + 3599999999 FROM gattherd.history_hours WHERE \(Self.filter(query.times))"
+        let sql = "SELECT min(ts), max(ts) + 3599999999 FROM gattherd.history_hours WHERE \(filter(query.times))"
         let cells = try await fleet.rows(sql, query.names).first ?? []
         guard cells.count == 2, let low = cells[0].flatMap({ Int64($0) }), let high = cells[1].flatMap({ Int64($0) }),
             low <= high
@@ -102,19 +105,34 @@ package struct FleetHistory: Sendable {
 
     /// Returns the streams of the selected devices.
     package func streams() async throws(FleetDatabase.Failure) -> [String] {
-        let sql = "SELECT DISTINCT stream FROM gattherd.series WHERE $1::text IS NULL OR device = $1 ORDER BY 1"
-        return try await fleet.rows(sql, [query.device]).compactMap { $0.first ?? nil }
+        let sql = "SELECT DISTINCT stream FROM gattherd.series WHERE \(deviceFilter) ORDER BY 1"
+        return try await fleet.rows(sql, [query.target]).compactMap { $0.first ?? nil }
     }
 
     /// Returns the metrics of the selected devices.
     package func metrics() async throws(FleetDatabase.Failure) -> [String] {
-        let sql = "SELECT DISTINCT metric FROM gattherd.series WHERE $1::text IS NULL OR device = $1 ORDER BY 1"
-        return try await fleet.rows(sql, [query.device]).compactMap { $0.first ?? nil }
+        let sql = "SELECT DISTINCT metric FROM gattherd.series WHERE \(deviceFilter) ORDER BY 1"
+        return try await fleet.rows(sql, [query.target]).compactMap { $0.first ?? nil }
     }
 
-    private static func filter(_ times: Range<Int64>) -> String {
+    /// Returns true if a gateway has, or had, a device with this address.
+    package func knows(address: String) async throws(FleetDatabase.Failure) -> Bool {
+        try await !fleet.rows("SELECT 1 FROM gattherd.devices WHERE address = $1 LIMIT 1", [address]).isEmpty
+    }
+
+    private var deviceFilter: String {
+        guard query.address != nil else { return "($1::text IS NULL OR device = $1)" }
+        return """
+            (gateway, device) IN (
+                SELECT DISTINCT ON (d.gateway) d.gateway, d.device FROM gattherd.devices d WHERE d.address = $1
+                ORDER BY d.gateway, d.last_seen DESC NULLS LAST
+            )
+            """
+    }
+
+    private func filter(_ times: Range<Int64>) -> String {
         """
-        ($1::text IS NULL OR device = $1) AND ($2::text IS NULL OR metric = $2)
+        \(deviceFilter) AND ($2::text IS NULL OR metric = $2)
         AND ($3::text IS NULL OR stream = $3)
         AND ts >= '\(times.lowerBound)'::bigint AND ts < '\(times.upperBound)'::bigint
         """
@@ -123,7 +141,10 @@ package struct FleetHistory: Sendable {
 
 extension FleetHistory.Query {
     /// The arguments of the filter.
-    fileprivate var names: [String?] { [device, metric, stream] }
+    fileprivate var names: [String?] { [target, metric, stream] }
+
+    /// The argument of the filter of devices.
+    fileprivate var target: String? { address ?? device }
 
     var times: Range<Int64> {
         let start = since?.microseconds ?? .min
