@@ -182,6 +182,29 @@ struct AlertMonitorTests {
         #expect(published == [[]])
     }
 
+    @Test func `an alert of an earlier run is known after thousands of later events`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("history.db")
+        func event(_ second: Int64, _ alert: String, _ state: String) -> LifecycleEvent {
+            LifecycleEvent(
+                time: Timestamp(microseconds: 1_795_230_000_000_000 + second * 1_000_000),
+                device: "strap",
+                kind: "alert",
+                ["alert": .text(alert), "state": .text(state)]
+            )
+        }
+        let now = Timestamp(microseconds: 1_795_230_000_000_000)
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { now })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        try await history.record([
+            event(0, "gone", "raised"), LifecycleEvent(time: now, device: "strap", kind: "alert", detail: "no JSON"),
+            event(9000, "cold", "raised"), event(0, "cold", "cleared"),
+        ])
+        try await history.record((1...4000).map { event($0, "low", $0.isMultiple(of: 2) ? "cleared" : "raised") })
+        try await history.close()
+        #expect(InheritedAlerts([Self.rule], from: path).alerts.map(\.alert) == ["gone"])
+    }
+
     @Test func `the alerts of an earlier run are those whose last event raised them`() {
         func event(_ second: Int64, _ alert: String, _ state: String) -> LifecycleEvent {
             LifecycleEvent(

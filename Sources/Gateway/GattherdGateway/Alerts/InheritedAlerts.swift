@@ -6,8 +6,8 @@ import GattherdModel
 ///
 /// The values show which of several series were outside: the alert stays raised until all of them are inside.
 struct InheritedAlerts: Sendable {
-    /// The maximum number of events that are read.
-    private static let eventLimit = 1000
+    /// The maximum number of alerts that are read.
+    private static let limit = 10_000
     /// The time by which an alert may be raised late.
     private static let slack = Duration.seconds(60)
 
@@ -23,7 +23,7 @@ struct InheritedAlerts: Sendable {
     ///   - path: The database.
     init(_ rules: [AlertRule], from path: String) {
         guard let reader = try? HistoryReader(path: path),
-            let events = try? reader.events(kinds: ["alert"], newest: Self.eventLimit)
+            let events = try? reader.raisedAlerts(newest: Self.limit)
         else { return }
         alerts = ActiveAlert.raised(after: events)
         for (device, start) in Self.starts(of: alerts, rules) {
@@ -57,7 +57,7 @@ extension AlertMachine.Event {
 }
 
 extension ActiveAlert {
-    /// The alerts that are raised after these events, which are the newest ones, in order.
+    /// The alerts that are raised after these events, in order.
     static func raised(after events: [LifecycleEvent]) -> [ActiveAlert] {
         var active: [AlertMachine.Key: ActiveAlert] = [:]
         for event in events {

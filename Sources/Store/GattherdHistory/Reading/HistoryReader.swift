@@ -84,6 +84,11 @@ public struct HistoryReader {
         try RecentRows(on: connection).gatewayEvents(kinds: kinds, limit: limit)
     }
 
+    /// Returns the events that raised an alert which no later event clears, at most `limit`, oldest first.
+    public func raisedAlerts(newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try RecentRows(on: connection).raisedAlerts(limit: limit)
+    }
+
     /// Returns the newest rejected payloads of a device, or of all devices, oldest first.
     ///
     /// At most `limit`, and at most ``longestAnswer`` bytes in readable form.

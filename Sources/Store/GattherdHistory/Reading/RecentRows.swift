@@ -45,8 +45,29 @@ struct RecentRows {
 
     /// Returns the gateway's own newest events of these `kinds`, oldest first.
     func gatewayEvents(kinds: [String], limit: Int) throws(StoreFault) -> [LifecycleEvent] {
-        let condition: StaticString = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
+        let condition = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
         return try events(condition, Self.list(kinds), limit)
+    }
+
+    /// Returns the last event of each alert of each device, if it raised the alert, oldest first.
+    ///
+    /// The order of the events is that of their numbers, because the clock may have been set back.
+    func raisedAlerts(limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try events(
+            """
+            WHERE id IN (
+                SELECT max(id) FROM event WHERE kind = ?1 AND \(Self.member("alert")) IS NOT NULL
+                GROUP BY device, \(Self.member("alert"))
+            ) AND \(Self.member("state")) = 'raised'
+            """,
+            "alert",
+            limit
+        )
+    }
+
+    /// The SQL of a member of an event's detail; `NULL` if the detail is no JSON.
+    private static func member(_ name: String) -> String {
+        "CASE WHEN json_valid(detail) THEN json_extract(detail, '$.\(name)') END"
     }
 
     /// Returns the words as a JSON array.
@@ -57,7 +78,7 @@ struct RecentRows {
     }
 
     private func events(
-        _ condition: StaticString,
+        _ condition: String,
         _ argument: String?,
         _ limit: Int
     ) throws(StoreFault) -> [LifecycleEvent] {
