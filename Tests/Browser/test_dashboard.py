@@ -531,6 +531,10 @@ class ModuleTests(unittest.TestCase):
         self.assertEqual(self.page.text('#detail .values').split(), ['number', '3'])
         self.page.run('describe({ controls: [{ ...dial, max: 20 }] })')
         self.assertEqual(self.page.run('return document.querySelector("#page-lamp-number").max'), '20')
+        self.page.run("""
+            describe({ controls: [{ ...dial, max: 20 }], streams: [stream(["level"])], values: { level: 7 } });
+        """)
+        self.page.wait('return document.querySelector("#page-lamp-number").value === "7"')
         self.page.run('shown.close()')
 
     def test_the_value_at_the_start_of_a_range_is_the_last_one_before_it(self) -> None:

@@ -46,7 +46,7 @@ export class DevicePage {
   }
 
   shapeOf(device) {
-    return device ? JSON.stringify([device.name, device.profiles, device.controls]) : "";
+    return device ? JSON.stringify([device.name, device.profiles, controlShape(device)]) : "";
   }
 
   build() {

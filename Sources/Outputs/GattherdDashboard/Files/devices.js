@@ -84,7 +84,7 @@ export class Devices {
 
   add(device) {
     const known = this.items.get(device.name);
-    const controls = JSON.stringify(device.controls);
+    const controls = controlShape(device);
     if (known && known.controls === controls) return;
     if (known) this.remove(device.name);
     const item = { ...this.view.build(device), controls };
