@@ -494,6 +494,18 @@ class ModuleTests(unittest.TestCase):
             self.assertLessEqual(self.page.run('return valueAxis(...arguments).marks.length', low, high), 12)
         self.assertEqual(self.page.run('return valueAxis(60, 179).marks'), [50, 100, 150, 200])
 
+    def test_days_begin_at_midnight_before_and_after_a_change_of_the_clocks(self) -> None:
+        marks = self.page.run("""
+            const { getTimezoneOffset } = Date.prototype;
+            Date.prototype.getTimezoneOffset = function () { return this < Date.UTC(2026, 2, 29, 1) ? -60 : -120; };
+            try {
+              return timeMarks(Date.UTC(2026, 2, 27), Date.UTC(2026, 2, 31), 400).map(([time]) => new Date(time).toISOString().slice(5, 16));
+            } finally {
+              Date.prototype.getTimezoneOffset = getTimezoneOffset;
+            }
+        """)
+        self.assertEqual(marks, ['03-27T23:00', '03-28T23:00', '03-29T22:00', '03-30T22:00'])
+
     def test_devices_are_sorted_and_grouped(self) -> None:
         names = self.page.run("""
             const device = (name, members) => ({ name, label: name, area: null, rssi: null, lastHeard: 0, battery: null, ...members });

@@ -44,10 +44,16 @@ export function valueAxis(least, most) {
 /** Returns the marks of a time axis: times, and their text. */
 export function timeMarks(from, to, width) {
   const step = times.find((each) => (to - from) / each <= Math.max(2, width / 90)) ?? times.at(-1);
-  const shift = new Date().getTimezoneOffset() * 60 * second;
+  const offset = (time) => new Date(time).getTimezoneOffset() * 60 * second;
+  const shift = offset(from);
   const marks = [];
-  for (let time = Math.ceil((from - shift) / step) * step + shift; time <= to; time += step) marks.push([time, timeMark(time, step)]);
-  return marks;
+  for (let local = Math.ceil((from - shift) / step) * step; ; local += step) {
+    // A day in which the clocks change has 23 or 25 hours.
+    const time = local + offset(local + shift);
+    if (!(time <= to)) return marks;
+    // An hour that the clocks leave out has no mark.
+    if (time >= from && !(time <= marks.at(-1)?.[0])) marks.push([time, timeMark(time, step)]);
+  }
 }
 
 function timeMark(time, step) {
