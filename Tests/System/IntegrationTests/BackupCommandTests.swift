@@ -126,6 +126,20 @@ struct BackupCommandTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: new.path) == ["errors"])
     }
 
+    @Test func `a backup with a damaged history is refused by its own name`() async throws {
+        let old = try await HistoryFolder(seconds: 60)
+        let archive = try await backUp(old)
+        let new = try TemporaryFolder()
+        let (staged, damaged) = (new.file("staged"), new.file("damaged.tar"))
+        try FileManager.default.createDirectory(atPath: staged, withIntermediateDirectories: true)
+        _ = try await Programs.run("/bin/tar", ["--extract", "--file", archive, "--directory", staged])
+        try write("no history", to: "\(staged)/history.db")
+        _ = try await Programs.run("/bin/tar", ["--create", "--file", damaged, "--directory", staged, "."])
+        let result = try await gattherd("restore", damaged, in: new)
+        #expect(result.code == 65)
+        #expect(result.complaints.contains("history.db in \(damaged): "), "\(result)")
+    }
+
     @Test func `a relative configuration is saved whole`() async throws {
         let old = try await HistoryFolder(seconds: 1)
         _ = try await backUp(old)

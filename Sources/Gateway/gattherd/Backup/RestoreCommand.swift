@@ -169,7 +169,9 @@ struct RestoreCommand {
             Terminal.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size))")
             if let replaced = restore.replaced { Terminal.say("\(replaced): the replaced history") }
         } catch {
-            throw CommandFailure(error, refused: .cannotCreate)
+            // The copy is removed at the end of the command.
+            let detail = error.detail.replacing(copy, with: "\(BackupPlan.history) in \(archive)")
+            throw CommandFailure(StoreFault(detail, error.kind), refused: .cannotCreate)
         }
     }
 
