@@ -512,6 +512,7 @@ class ModuleTests(unittest.TestCase):
             const stream = (metrics) => ({ stream: "s", metrics: metrics.map((metric) => ({ metric, unit: null, kind: "integer" })) });
             const dial = { control: "number", kind: "integer", min: 0, max: 10, unit: null, throttle: null, echo: "s" };
             const full = { ...device, streams: [stream(["number", "old"])], controls: [dial], values: { number: 1, old: 2 } };
+            window.full = full;
             window.describe = (members) => model.receive("device", { ...full, ...members });
             window.stream = stream;
             window.dial = dial;
@@ -532,9 +533,15 @@ class ModuleTests(unittest.TestCase):
         self.page.run('describe({ controls: [{ ...dial, max: 20 }] })')
         self.assertEqual(self.page.run('return document.querySelector("#page-lamp-number").max'), '20')
         self.page.run("""
-            describe({ controls: [{ ...dial, max: 20 }], streams: [stream(["level"])], values: { level: 7 } });
+            window.last = { ...full, controls: [{ ...dial, max: 20 }], streams: [stream(["level"])], values: { level: 7 } };
+            describe(last);
         """)
         self.page.wait('return document.querySelector("#page-lamp-number").value === "7"')
+        self.page.run("""
+            const lost = { ts: "2026-11-21T03:00:00Z", device: "lamp", kind: "records", detail: { state: "lost" } };
+            model.receive("snapshot", { devices: [last], events: [lost], status: {}, now: new Date().toISOString() });
+        """)
+        self.page.wait('return document.querySelector("#detail ol.list").innerText.includes("state lost")')
         self.page.run('shown.close()')
 
     def test_the_value_at_the_start_of_a_range_is_the_last_one_before_it(self) -> None:

@@ -22,6 +22,8 @@ export class DevicePage {
     model.addEventListener("description", ({ detail }) => { if (detail === this.name) this.renew(); });
     model.addEventListener("devices", () => { if (this.name) this.renew(); });
     model.addEventListener("event", ({ detail }) => { if (this.name && detail.device === this.name) this.showEvents(); });
+    // A snapshot has the events since the stream was lost.
+    model.addEventListener("events", () => { if (this.name && this.shape) this.showEvents(); });
     setInterval(() => this.invalidate(), 1000);
   }
 
