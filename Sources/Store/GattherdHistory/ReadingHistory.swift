@@ -339,7 +339,7 @@ extension ReadingHistory {
 // MARK: - Background work, on the same thread between callers' jobs
 
 extension ReadingHistory {
-    /// Starts upkeep after a commit, when the caller and the subscribers know of the commit.
+    /// Starts maintenance after callers and subscribers learn of a commit.
     private func didCommit(_ file: HistoryFile) {
         schedule.didCommit()
         file.checkpointIfDue()

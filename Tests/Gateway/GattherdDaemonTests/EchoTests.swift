@@ -51,7 +51,7 @@ struct EchoTests {
         var batch = ReadingBatch()
         for payload in payloads {
             let time = Timestamp(microseconds: 1_750_000_000_000_000)
-            let entry = Intake.Buffer.Entry(binding: binding, time: time, octets: 0..<payload.count)
+            let entry = Intake.Buffer.Entry(binding: binding, time: time, bytes: 0..<payload.count)
             decoder.decode([entry], of: payload, into: &batch)
         }
         #expect(newest.withLock { $0 } == echo)

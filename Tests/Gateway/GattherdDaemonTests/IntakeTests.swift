@@ -12,12 +12,12 @@ import Testing
 struct IntakeTests {
     @Test func `a buffer keeps its usual capacity and frees the rest after a stall`() {
         var buffer = Intake.Buffer()
-        buffer.octets = Array(repeating: 0, count: 10_000)
+        buffer.bytes = Array(repeating: 0, count: 10_000)
         buffer.removeAll()
-        #expect(buffer.octets.capacity >= 10_000)
-        buffer.octets = Array(repeating: 0, count: 1 << 20)
+        #expect(buffer.bytes.capacity >= 10_000)
+        buffer.bytes = Array(repeating: 0, count: 1 << 20)
         buffer.removeAll()
-        #expect(buffer.octets.capacity < 1 << 20)
+        #expect(buffer.bytes.capacity < 1 << 20)
     }
 }
 
@@ -53,7 +53,7 @@ struct UndecodableTests {
         var buffer = Intake.Buffer()
         var batch = ReadingBatch()
         intake.drain(into: &buffer)
-        decoder.decode(buffer.entries[...], of: buffer.octets, into: &batch)
+        decoder.decode(buffer.entries[...], of: buffer.bytes, into: &batch)
         return decoder.removeUndecodable().map(\.reason)
     }
 
@@ -128,7 +128,7 @@ struct MessagePauseTests {
         var decoder = BatchDecoder(clock: RecordClock(boot: "a", now: now, uptime: { .seconds(100) }))
         var batch = ReadingBatch()
         for octet: UInt8 in [7, 8] {
-            let entry = Intake.Buffer.Entry(binding: binding, time: now(), octets: 0..<1)
+            let entry = Intake.Buffer.Entry(binding: binding, time: now(), bytes: 0..<1)
             decoder.decode([entry], of: [octet], into: &batch)
             clock.withLock { $0 = $0.advanced(by: .seconds(seconds)) }
         }

@@ -67,7 +67,7 @@ struct RecordDecoderTests {
         }
 
         mutating func receive(_ octets: [UInt8], by other: StreamBinding? = nil, at time: Timestamp = Self.now) {
-            let entry = Intake.Buffer.Entry(binding: other ?? values, time: time, octets: 0..<octets.count)
+            let entry = Intake.Buffer.Entry(binding: other ?? values, time: time, bytes: 0..<octets.count)
             decoder.decode([entry], of: octets, into: &batch)
         }
 

@@ -22,7 +22,7 @@ struct BatchDecoder {
     private var marks: [String: UInt32] = [:]
     /// The rejects that made a stream undecodable.
     private var undecodable: [Reject] = []
-    /// The events that are reset when their time is over.
+    /// Event metrics that wait to fall back (`reset` of a profile).
     private var resets = EventResets()
     /// The stored records of devices.
     var records: RecordDecoder
@@ -84,7 +84,7 @@ struct BatchDecoder {
     }
 
     private mutating func decode(_ entry: Intake.Buffer.Entry, of octets: [UInt8], into batch: inout ReadingBatch) {
-        let payload = octets.span.extracting(entry.octets)
+        let payload = octets.span.extracting(entry.bytes)
         guard let rule = entry.binding.messages else {
             _ = decode(entry, payload, into: &batch)
             return

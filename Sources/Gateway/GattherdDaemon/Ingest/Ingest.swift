@@ -117,7 +117,7 @@ public struct Ingest: Sendable {
         await loadState(&decoder)
         for start in stride(from: 0, to: buffer.entries.count, by: Self.batchLimit) {
             batch.removeAll()
-            decoder.decode(buffer.entries[start...].prefix(Self.batchLimit), of: buffer.octets, into: &batch)
+            decoder.decode(buffer.entries[start...].prefix(Self.batchLimit), of: buffer.bytes, into: &batch)
             if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
             for reject in decoder.removeUndecodable() { report(undecodable: reject) }
             for finding in decoder.records.removeFindings() { recorder.record(finding) }

@@ -14,7 +14,7 @@ public final class Intake: NotificationSink {
         struct Entry: Sendable {
             let binding: StreamBinding
             let time: Timestamp
-            let octets: Range<Int>
+            let bytes: Range<Int>
             /// True if the value was read, whichever source the binding has.
             var isRead = false
             /// The signal strength of an advertisement, in dBm.
@@ -23,7 +23,7 @@ public final class Intake: NotificationSink {
             var source: ReadingSource { isRead ? .read : binding.source }
         }
 
-        var octets: [UInt8] = []
+        var bytes: [UInt8] = []
         var entries: [Entry] = []
         /// The decoders that ended: no values of theirs follow this buffer.
         var endedDecoders: [Int] = []
@@ -32,10 +32,10 @@ public final class Intake: NotificationSink {
 
         /// The numbers of entries and bytes whose memory is kept for normal load; more is freed after a stall.
         private static let keptEntries = 4096
-        private static let keptOctets = 1 << 17
+        private static let keptBytes = 1 << 17
 
         mutating func removeAll() {
-            octets.removeAll(keepingCapacity: octets.capacity <= Self.keptOctets)
+            bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptBytes)
             entries.removeAll(keepingCapacity: entries.capacity <= Self.keptEntries)
             endedDecoders.removeAll(keepingCapacity: true)
         }
@@ -174,15 +174,15 @@ public final class Intake: NotificationSink {
     ) -> Bool {
         // A value without room shows as well that the peripheral is alive.
         binding.values.wrappingAdd(1, ordering: .relaxed)
-        let hasRoom = buffer.entries.count < capacity && buffer.octets.count + octets.count <= capacityInBytes
+        let hasRoom = buffer.entries.count < capacity && buffer.bytes.count + octets.count <= capacityInBytes
         guard hasRoom else {
             dropped.add()
             return false
         }
-        let start = buffer.octets.count
-        unsafe octets.withUnsafeBufferPointer { unsafe buffer.octets.append(contentsOf: $0) }
+        let start = buffer.bytes.count
+        unsafe octets.withUnsafeBufferPointer { unsafe buffer.bytes.append(contentsOf: $0) }
         buffer.entries.append(
-            .init(binding: binding, time: time, octets: start..<buffer.octets.count, isRead: isRead, rssi: rssi)
+            .init(binding: binding, time: time, bytes: start..<buffer.bytes.count, isRead: isRead, rssi: rssi)
         )
         return true
     }

@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdGATT
 import GattherdModel
 
-/// The characteristics of a GATT table, found as profiles describe them.
+/// The characteristics of a GATT table, indexed by UUID and service.
 struct CharacteristicIndex: Sendable {
     /// The maximum number of services in words.
     private static let maximumNamed = 16

@@ -42,7 +42,7 @@ extension DeviceSettings {
 }
 
 extension SilenceSettings {
-    /// The finding about the limits of a sensor, if any.
+    /// The error if `silence` of a device that only advertises is not one duration.
     fileprivate var listeningFinding: ConfigError? {
         guard duration == nil, let place = all?.place ?? streams.keys.first?.place else { return nil }
         let advice = "a device that only advertises has no streams of its own: write one duration, for example 30m"

@@ -36,7 +36,7 @@ struct DecodeProgramDraft {
         steps.append(step)
     }
 
-    /// Adds a catalogue without kinds and returns its index.
+    /// Adds an empty object catalogue and returns its index.
     mutating func add(_ catalogue: ObjectCatalogue) -> Int {
         catalogues.append(catalogue)
         return catalogues.count - 1

@@ -6,7 +6,7 @@ import Glibc
 
 /// The socket of `AcquireNotify`: one packet is one notification.
 ///
-/// An empty packet reads like the end of the file, so the socket's state decides about the end.
+/// A zero-length read is an empty packet or the end; the socket's state tells which.
 final class NotificationSocket {
     private let descriptor: Int32
     private let owner: DBusDescriptor

@@ -13,7 +13,7 @@ public protocol CentralBackend: PairingBackend {
 
     /// Scans for Low Energy peripherals until ``stopDiscovery(on:)``, power-off or loss of the adapter.
     ///
-    /// Already scanning is success.
+    /// Does nothing if the adapter already scans.
     func startDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError)
     func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError)
 

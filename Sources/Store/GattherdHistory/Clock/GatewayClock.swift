@@ -31,7 +31,7 @@ public struct GatewayClock: Sendable {
     }
 }
 
-/// One reading of the clocks, in microseconds.
+/// The clocks at one moment, in microseconds.
 struct ClockReading {
     let wall: Int64
     let uptime: Int64
