@@ -145,7 +145,7 @@ import Testing
     ]
 
     @Test(arguments: rows)
-    func `each history of events has the expected effects`(row: Row) {
+    func `each sequence of events has the expected effects`(row: Row) {
         var throttle = ControlThrottle(interval: .milliseconds(100), isReported: true)
         for step in row.steps {
             let effects = throttle.handle(step.event, at: .milliseconds(step.at))

@@ -31,7 +31,7 @@ struct RecordRestartTests {
         return RecordTracker(wrapping, restoring: tracker.state)
     }
 
-    @Test func `numbers that a live record restarts before a request are all requested`() {
+    @Test func `after a live record shows a restart, all new numbers are requested`() {
         var tracker = Self.tracker()
         tracker.compare(device: Self.time(900).microseconds, gateway: Self.time(900))
         // The device has made 151 records since, so that this number is nearer to those before.

@@ -138,7 +138,7 @@ private struct WatchedLink {
         #expect(link.steps.isEmpty)
     }
 
-    @Test func `the streams of many links are counted at the same times`() {
+    @Test func `timers of many links fire together`() {
         var wakeups: Set<Duration> = []
         var probes = 0
         for number in 0..<64 {

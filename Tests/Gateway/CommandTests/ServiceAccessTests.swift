@@ -196,7 +196,7 @@ import Testing
         #expect(ServiceAccess(ConfigurationFile(own), unit: root) == nil)
     }
 
-    @Test func `the packaged unit is understood`() throws {
+    @Test func `the packaged systemd unit is parsed`() throws {
         let unit = ServiceUnit([
             try String(contentsOf: Checkout.root.appending(path: "config/gattherd.service"), encoding: .utf8)
         ])

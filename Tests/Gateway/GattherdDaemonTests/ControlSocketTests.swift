@@ -288,7 +288,7 @@ import Testing
         #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }
     }
 
-    @Test func `the remedy for a read-only disk is a writable one, not a permission`() {
+    @Test func `for a read-only disk, the advice is to mount it writable`() {
         #expect(UnixSocket.remedy(for: EROFS).hasPrefix("mount the file system writable, or "))
         #expect(UnixSocket.remedy(for: EACCES).hasPrefix("let this user write there, or "))
     }

@@ -51,7 +51,7 @@ struct WriteJudgeTests {
         (401, .misconfigured), (403, .misconfigured), (404, .misconfigured), (405, .misconfigured),
         (415, .misconfigured), (408, .unavailable), (429, .unavailable), (500, .unavailable), (502, .unavailable),
         (503, .unavailable), (504, .unavailable), (507, .unavailable), (999, .unavailable),
-    ]) func `each status has its kind`(status: Int, kind: OutputFault.Kind) throws {
+    ]) func `each HTTP status gives the expected kind of fault`(status: Int, kind: OutputFault.Kind) throws {
         #expect(fault(try judge(status))?.kind == kind)
     }
 

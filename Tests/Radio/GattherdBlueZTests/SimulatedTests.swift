@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: [NotificationPath.signals, .socket])
-    func `a second link works as the first one`(path: NotificationPath) async throws {
+    func `a reconnected link delivers all notifications`(path: NotificationPath) async throws {
         try await run { simulated in
             let id = try await simulated.find(1)
             for round in 1...3 {

@@ -696,7 +696,7 @@ struct ClockTests {
         try expectOrder()
     }
 
-    @Test func `the first synchronisation after a restart deletes no row of the start before`() throws {
+    @Test func `the first synchronisation after a restart deletes no rows of the previous run`() throws {
         let machine = Machine(error: 0)
         var file = try open(machine, keep: .seconds(30 * Self.day))
         try run(file, machine, minutes: 3)
