@@ -24,7 +24,7 @@ struct HelpText {
     }
 
     private var exits: [(String, String)] {
-        var exits = [Int32(0): "done", CommandFailure.Code.usage.rawValue: "the command line is not understood"]
+        var exits = [Int32(0): "done", CommandFailure.Code.usage.rawValue: "the command line is wrong"]
         if command.options.contains(where: { $0.name == "config" }) {
             exits[CommandFailure.Code.configuration.rawValue] = "the configuration is wrong"
         }

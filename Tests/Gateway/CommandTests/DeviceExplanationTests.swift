@@ -76,7 +76,7 @@ import Testing
             (device.reason, device.detail, device.lease) = ("ownedElsewhere", "owned by gateway east", lease)
         }
         let expected = """
-            strap (C0:FF:EE:00:00:01): disconnected, for 12s: the gateways share it: owned by gateway east
+            strap (C0:FF:EE:00:00:01): disconnected, for 12s: this gateway does not own it: owned by gateway east
 
             Which gateway connects it
                 gateway east owns it, with epoch 7: east hears it with -61 dBm; the lease is free

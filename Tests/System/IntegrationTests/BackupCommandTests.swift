@@ -112,7 +112,7 @@ struct BackupCommandTests {
         _ = try await Programs.run("/bin/tar", ["--create", "--file", archive, "--directory", staged, "."])
         let result = try await gattherd("restore", archive, in: new)
         #expect(result.code == 65)
-        #expect(result.complaints.contains("'configuration/a' is not a file"))
+        #expect(result.complaints.contains("not a gattherd backup: 'configuration/a' is not a regular file"))
         #expect(!FileManager.default.fileExists(atPath: new.file("gattherd.yaml")))
     }
 
@@ -140,7 +140,7 @@ struct BackupCommandTests {
         #expect(result.complaints.contains("history.db in \(damaged): "), "\(result)")
     }
 
-    @Test func `a relative configuration is saved whole`() async throws {
+    @Test func `a backup with a relative --config contains all files`() async throws {
         let old = try await HistoryFolder(seconds: 1)
         _ = try await backUp(old)
         let words = ["--chdir", old.folder.path, Programs.path("gattherd"), "backup", "again.tar"]

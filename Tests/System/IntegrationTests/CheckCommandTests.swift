@@ -44,7 +44,7 @@ import Testing
     @Test(
         arguments: [
             ("profiles: [beacon], silence: 1h", nil), ("profiles: [probe]", nil),
-            ("profiles: [beacon, probe]", "'beacon' is for devices that are never connected; give each kind"),
+            ("profiles: [beacon, probe]", "'beacon' is for devices that are never connected; name profiles of one"),
             ("profiles: [probe], silence: 1h", nil), ("profiles: [probe], silence: never", nil),
             ("profiles: [probe], silence: {ab: 1h}", "no profile of the device has a stream 'ab'"),
             ("profiles: [beacon], silence: never", "'silence': a device that only advertises has no streams"),

@@ -30,7 +30,7 @@ extension DeviceSettings {
         let advertised = (profiles ?? []).filter { registry[$0.value]?.isForAdvertisements == true }
         let mixed = advertised.map { profile in
             let advice =
-                "'\(profile.value)' is for devices that are never connected; give each kind a device of its own"
+                "'\(profile.value)' is for devices that are never connected; name profiles of one kind only"
             return ConfigError(.conflict(advice), about: profile)
         }
         let advice = "is for devices with a profile of advertisements, such as bthome, which this one does not name"

@@ -73,7 +73,7 @@ extension LinkReason {
         case .remote: "the device ended the link, or the radio lost it"
         case .local: "this side ended the link"
         case .authentication: "pairing was refused"
-        case .daemonLost: "bluetoothd is away"
+        case .daemonLost: "bluetoothd is not running"
         case .adapterLost: "the adapter is gone"
         case .adapterPoweredOff: "the adapter is off"
         case .vanished: "BlueZ forgot the device"
@@ -84,7 +84,7 @@ extension LinkReason {
         case .busy: "BlueZ is busy"
         case .adapterFull: "no adapter has a free slot for it"
         case .rotated: "devices take turns, as an adapter is full"
-        case .ownedElsewhere: "the gateways share it"
+        case .ownedElsewhere: "this gateway does not own it"
         case .unknown: "for an unknown reason"
         }
     }
@@ -97,7 +97,7 @@ extension LinkReason {
                 + "link, or bring it or the adapter nearer"
         case .remote, .silent: "check its battery, and bring it or the adapter nearer"
         case .authentication:
-            "give it the pairing that it wants (devices: pairing, pin_file), put it into its pairing mode, then: "
+            "configure the pairing it needs (devices: pairing, pin_file), put it into its pairing mode, then: "
                 + "gattherd bond forget \(device)"
         case .profileMismatch: "check its 'profiles' in the configuration; see: gattherd profile list"
         case .gattError, .busy: "see whether another program uses the device or the adapter (bluetoothctl, a desktop)"

@@ -70,7 +70,8 @@ struct BackupArchive {
             var status = stat()
             guard unsafe lstat(folder.file(name), &status) == 0, [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
             else {
-                throw CommandFailure(.data, "gattherd \(command): \(path): '\(name)' is not a file: this is no backup")
+                let reason = "not a gattherd backup: '\(name)' is not a regular file"
+                throw CommandFailure(.data, "gattherd \(command): \(path): \(reason)")
             }
         }
     }

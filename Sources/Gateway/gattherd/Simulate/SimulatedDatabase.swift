@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdPostgres
+import GattherdSync
 import Glibc
 
 /// A throwaway PostgreSQL of a simulation, with the history of all its gateways.
@@ -21,9 +22,12 @@ struct SimulatedDatabase: Sendable {
         guard FileManager.default.isExecutableFile(atPath: programs + "/postgres") else {
             throw CommandFailure(.unavailable, "gattherd simulate: there is no PostgreSQL in \(programs)")
         }
-        var template = Array(((Terminal.environment("TMPDIR") ?? "/tmp") + "/gattherd-pg-XXXXXX").utf8CString)
+        let parent = Terminal.environment("TMPDIR") ?? "/tmp"
+        var template = Array("\(parent)/gattherd-pg-XXXXXX".utf8CString)
         guard let made = unsafe mkdtemp(&template) else {
-            throw CommandFailure(.cannotCreate, "gattherd simulate: no folder for PostgreSQL can be made")
+            let reason = SystemError.current.description
+            let problem = "no folder for PostgreSQL can be created in \(parent): \(reason)"
+            throw CommandFailure(.cannotCreate, "gattherd simulate: \(problem)")
         }
         folder = unsafe String(cString: made)
         self.programs = try Self.readable(programs, copyTo: folder)

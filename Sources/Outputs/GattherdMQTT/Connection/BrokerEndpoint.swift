@@ -81,7 +81,7 @@ package enum DialError: Error, Hashable, Sendable, CustomStringConvertible {
         case .resolver(let error): "\(error)"
         case .tls(let error): "\(error)"
         case .refused(let error, let address): "\(error) (\(address))"
-        case .noAddress: "it has no address"
+        case .noAddress: "the host name has no address"
         }
     }
 }
