@@ -79,7 +79,7 @@ import Testing
         #expect(throttle.output == 1)
     }
 
-    @Test mutating func `a failed write shows the device's value again`() {
+    @Test mutating func `after a failed write the device's value is shown again`() {
         _ = at(0, .observed(1))
         _ = at(0, .set(2))
         #expect(throttle.output == 2)

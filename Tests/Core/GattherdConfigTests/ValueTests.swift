@@ -28,7 +28,7 @@ import Testing
         ("127.0.0.1", true), ("127.9.9.9", true), ("localhost", true), ("::1", true), ("0.0.0.0", false),
         ("127.evil.org", false), ("127.0.0.1.evil.org", false), ("127.0.0", false),
     ])
-    func `only loopback addresses are loopback`(host: String, isLoopback: Bool) {
+    func `isLoopback is true for loopback addresses only`(host: String, isLoopback: Bool) {
         #expect(ListenAddress(host: host, port: 1).isLoopback == isLoopback)
     }
 

@@ -25,7 +25,7 @@ import Testing
         #expect(DeliveryPolicy().isEverything)
     }
 
-    @Test func `an unchanged reading does not pass on change`() {
+    @Test func `an unchanged reading is filtered if only changes are published`() {
         #expect(passed(numbers(1, 1, 2, 2, 1)) { $0.isOnChange = true } == [true, false, true, false, true])
     }
 

@@ -156,7 +156,7 @@ struct RecordTrackerTests {
         #expect(bench.stored.contains { $0.doubt == "the device's clock was set" })
     }
 
-    @Test func `absurd numbers and times leave the state small`() {
+    @Test func `extreme numbers and times keep the saved state small`() {
         var tracker = RecordTracker(RecordBench().rule)
         tracker.begin(.all, at: Timestamp(microseconds: 1_750_000_000_000_000))
         let numbers: [Int64] = [0, .max, .min, -1, 1 << 56, 7, 1 << 40, 3]

@@ -121,7 +121,7 @@ struct RecordDecoderTests {
         #expect(bench.decoder.records.removeFindings().isEmpty)
     }
 
-    @Test func `a changed rule of records counts from the next record on`() {
+    @Test func `a changed record rule applies from the next record on`() {
         var bench = Bench(Self.rule())
         bench.post(.begin(.all, .new))
         for number: UInt8 in [1, 2] { bench.receive([number, 1]) }

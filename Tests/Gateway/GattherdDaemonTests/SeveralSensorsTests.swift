@@ -61,7 +61,7 @@ import Testing
         return bench.announcer.descriptions.state["strap"]?.streams.map(\.name) ?? []
     }
 
-    @Test func `each characteristic of a kind has its own stream and decoder`() async throws {
+    @Test func `each characteristic with the same UUID has its own stream and decoder`() async throws {
         let bench = try Bench([CountingProfile()])
         setTable(bench, [(0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB)])
         try await bench.run {

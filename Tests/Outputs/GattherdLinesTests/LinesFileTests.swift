@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(.enabled(if: SmallFileSystem.isPossible))
-    func `a full disk leaves whole batches only, and nothing is missing afterwards`() async throws {
+    func `on a full disk only whole batches remain, and nothing is missing afterwards`() async throws {
         let disk = try SmallFileSystem(kibibytes: 256)
         let path = disk.path + "/a.jsonl"
         let sink = sink(path)

@@ -49,7 +49,7 @@ struct MessageTests {
         )
     }
 
-    @Test func `segments become a rule`() throws {
+    @Test func `a profile with segments compiles to a message rule`() throws {
         let profile = try DeclarativeText.compile(Self.profile("message: {segments: sig, within: 5s}"))
         #expect(profile.characteristics.first?.messages == MessageRule(extent: .segments, timeout: .seconds(5)))
     }

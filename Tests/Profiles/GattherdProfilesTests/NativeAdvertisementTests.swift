@@ -69,7 +69,7 @@ struct NativeAdvertisementTests {
         #expect(dependence.unused == [1, 3])
     }
 
-    @Test func `a repetition keeps the samples that were there before`() throws {
+    @Test func `a repeated advertisement leaves the earlier samples in the array`() throws {
         let decoder = profile.makeDecoder(for: try sender())
         let before = Sample(metric: 7, value: .null)
         var samples = [before]

@@ -118,7 +118,7 @@ struct ProfileRegistryTests {
         }
     }
 
-    @Test func `a refused folder matches the links in it`() throws {
+    @Test func `a refused folder concerns the profiles that were loaded by links in it`() throws {
         let (folder, elsewhere) = (try TemporaryFolder(), try TemporaryFolder())
         let file = try folder.write(text(title: "battery"), to: "battery.yaml")
         unsafe symlink(file, elsewhere.file("link.yaml"))

@@ -35,7 +35,7 @@ import Testing
         return .event(.peripheralChanged(status))
     }
 
-    @Test func `a device without properties is known by its path`() {
+    @Test func `a device is found by its path`() {
         var tree = ObjectTree()
         #expect(tree.add(Self.adapterPath, adapter).count == 1)
         #expect(tree.add(Self.devicePath, device()) == [status()])

@@ -785,7 +785,7 @@ struct ClockTests {
     }
 
     @Test(arguments: [true, false])
-    func `rows of a boot in 1970 leave no summary there if older rows were deleted`(keepsMinutes: Bool) throws {
+    func `after rows were deleted, a boot in 1970 leaves no summaries of that time`(keepsMinutes: Bool) throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         let keep = Duration.seconds(30 * Self.day)

@@ -223,7 +223,7 @@ struct ConsumerTests {
         #expect(try await everything(history.consumer("mqtt"), limit: 300).count == 1000)
     }
 
-    @Test func `a dead consumer costs the others no reading when the backlog is full`() throws {
+    @Test func `other consumers lose no reading when the backlog of a dead one is full`() throws {
         var limits = HistoryLimits()
         limits.backlogSize = 20_000
         let file = try HistoryFile(

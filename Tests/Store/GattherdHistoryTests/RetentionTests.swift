@@ -358,7 +358,7 @@ struct RetentionTests {
         #expect(rejects.allSatisfy { $0.payload.count == 4096 })
     }
 
-    @Test func `spans with purged samples are read whole from their summaries`() throws {
+    @Test func `buckets with deleted samples are read from their summaries`() throws {
         let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), consumers: [])
         let minute = Timestamp(microseconds: 1_795_231_200_000_000)
         let skew = minute.microseconds - Fixture.epoch.microseconds

@@ -238,7 +238,7 @@ import Testing
         #expect(outcome.complaints.contains("(umask 027; openssl rand -hex 32 > 't'; chgrp gattherd 't')"))
     }
 
-    @Test func `a text file named as a library is refused at its folder's place`() async throws {
+    @Test func `the error about a text file named .so has the place of its folder in the file`() async throws {
         let outcome = try await check("profiles:\n  paths: [p]\n", with: ["p/x.so": "hello\n"])
         #expect(outcome.code == 78)
         #expect(outcome.complaints.hasPrefix("g.yaml:2:11: error: the profile p/x.so is refused: it cannot be loaded"))

@@ -30,7 +30,7 @@ import Testing
         )
     }
 
-    @Test(arguments: [10, 20, 100]) func `a low limit is named with the remedy`(limit: Int) async throws {
+    @Test(arguments: [10, 20, 100]) func `the error about a low file limit names the remedy`(limit: Int) async throws {
         let daemon = try daemon("-n \(limit)")
         #expect(await daemon.wait() == .exited(73))
         #expect(errors.text.hasPrefix("gattherd: only ") && errors.text.contains("raise LimitNOFILE= of the service"))

@@ -23,7 +23,7 @@ struct MonitorTextTests {
         return reader.untranslated
     }
 
-    @Test func `the bytes of a report are made again from its words`() throws {
+    @Test func `the bytes of an advertising report are rebuilt from its text`() throws {
         let found = try read(
             """
             Bluetooth monitor ver 5.66
