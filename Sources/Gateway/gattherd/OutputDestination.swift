@@ -3,7 +3,7 @@ import GattherdGateway
 import GattherdSync
 import Glibc
 
-/// The output of a long result: standard output, or a file that gets its name when it is complete.
+/// The output of a long result: standard output, or a draft that is renamed to the file when it is complete.
 final class OutputDestination {
     /// The path of the file; `nil` for standard output.
     private let path: String?

@@ -98,7 +98,7 @@ struct BatchPosition: Sendable {
         return (batch, batch.count < queue.count ? batch.last?.seq ?? cursor : queue.end)
     }
 
-    /// Records that the first `count` entries are in the sink, so that others gather.
+    /// Records that the sink has the first `count` entries; later entries gather for the next batch.
     mutating func startedWrite(of count: Int, head: Int64?, at now: Duration) {
         queue?.restartGathering(behind: count, to: head, at: now)
     }

@@ -98,7 +98,7 @@ package enum SparkplugOutput: OutputDefinition {
 
     package static func files(_ settings: SparkplugSettings) -> [NamedFile] { settings.mqtt.files }
 
-    /// Files for TLS that do not fit are an error.
+    /// Returns an error if the TLS files cannot be used.
     package static func findings(_ settings: SparkplugSettings) -> [ConfigError] {
         settings.mqtt.broker.usesTLS ? problem(of: settings.mqtt.tls) : []
     }

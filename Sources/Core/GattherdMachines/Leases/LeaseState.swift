@@ -24,7 +24,7 @@ struct LeaseState: Sendable {
     /// The reason of the last decision.
     var reason = ""
     var reach: DeviceReach
-    /// The lease and the bids as the centre had them last, at ``rowTime``.
+    /// The lease and the bids as last read from the centre, at ``rowTime``.
     private(set) var row: LeaseRow?
     private(set) var rowTime = Duration.zero
     /// The last bid that the centre has.

@@ -87,7 +87,7 @@ public struct RecordCursor: Hashable, Sendable {
     public var address: String
     /// The number through which all records are stored.
     public var number: Int64?
-    /// The time of that record.
+    /// The time of the record with ``number``.
     public var time: Timestamp?
     /// The complete state, in the form of its machine.
     public var state: String

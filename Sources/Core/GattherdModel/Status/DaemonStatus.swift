@@ -84,9 +84,9 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var target: String
         /// The entries of the journal that the receiver has not acknowledged: readings, and events if it takes them.
         public var backlog: Int64
-        /// The age in seconds of the oldest of them; `nil` while unknown.
+        /// The age in seconds of the oldest entry of the backlog; `nil` while unknown.
         public var lag: Double?
-        /// The count since the daemon's start.
+        /// The entries delivered since the daemon's start.
         public var delivered: UInt64
         /// Entries skipped since the daemon's start; they are never delivered.
         public var skipped: UInt64

@@ -63,7 +63,7 @@ struct SimulationPart: Sendable {
         return lines.count < count ? nil : Array(lines.prefix(count))
     }
 
-    /// Returns the exit status and the last lines of output.
+    /// The exit status and the last lines of output.
     var obituary: String {
         let end =
             switch child.exitStatus {

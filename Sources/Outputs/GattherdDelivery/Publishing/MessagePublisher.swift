@@ -185,7 +185,7 @@ extension MessagePublisher {
         }
     }
 
-    /// Searches again when the queued clean-up is done and some was dropped.
+    /// Looks for retained messages to clear again, after a clean-up whose queue overflowed.
     private func continueCleanUp() {
         guard queue.takeIncompleteCleanUp() else { return }
         after(Self.cleanUpPause) { publisher in

@@ -4,8 +4,8 @@ import GattherdGATT
 
 /// The objects of bluetoothd: signals in, changes out.
 ///
-/// Properties may be absent, objects may come in any order, and paths may be anything: the tree is built
-/// from the properties that point upwards, from paths only where those are missing.
+/// Properties may be absent, objects may come in any order, and paths may have any form. The tree is built from the
+/// properties that name the parent, such as `Adapter`; paths are used only where these are missing.
 struct ObjectTree {
     /// A change that a signal caused.
     enum Change: Hashable, Sendable {

@@ -130,8 +130,9 @@ extension CentralSnapshot.Entry {
 }
 
 extension CharacteristicID {
-    /// The identifier without the platform's identity, if the UUIDs find the same one of `characteristics`: these stay
-    /// valid when the table changes.
+    /// The identifier without the platform's handle, if its UUIDs alone find the same characteristic.
+    ///
+    /// Handles change with the GATT table; UUIDs stay valid.
     fileprivate func stored(among characteristics: [RemoteCharacteristic]) -> CharacteristicID {
         guard handle != nil, let service else { return self }
         let plain = CharacteristicID(uuid, in: service)

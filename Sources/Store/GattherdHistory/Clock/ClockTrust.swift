@@ -3,9 +3,10 @@ import GattherdModel
 /// Decides by which time rows are old enough to be deleted.
 ///
 /// The uptime proves how much time has passed since the wall clock was last trusted, also over restarts of the daemon.
-/// A wall clock that says anything else makes a claim. The claim is believed once the kernel has called the clock
-/// synchronised for as long as the claim is large, at most an hour; or once the clock has run on for that long without
-/// it, at most seven days. After a claim that lies ahead, rows are deleted slowly until none are too old.
+/// A difference of the wall clock from the proven time is a claim. The claim is accepted when the kernel has reported
+/// the clock as synchronised for as long as the difference, at most one hour. Without synchronisation, the clock must
+/// run on for as long as the difference, at most seven days. After a claim that lies ahead, rows are deleted slowly
+/// until none are too old.
 struct ClockTrust {
     enum Phase: Int64 {
         /// The wall clock agrees with the uptime.

@@ -2,11 +2,11 @@ import GattherdModel
 
 /// The queries of a table that is ordered by time.
 struct OrderedRows {
-    /// Selects at most ?4 rows after the position ?1, ?2, ?3 and before the instant ?5, in order.
+    /// The SQL that selects at most ?4 rows after the position ?1, ?2, ?3 and before the instant ?5, in order.
     ///
     /// The first three columns are the position.
     let sql: String
-    /// Selects the position of the last row before the instant ?1.
+    /// The SQL that selects the position of the last row before the instant ?1.
     let last: String
 }
 

@@ -13,7 +13,7 @@ struct SmoothNoise: Sendable {
         return latticeValue(step) * (1 - weight) + latticeValue(step + 1) * weight
     }
 
-    /// A random number for a whole number.
+    /// The pseudo-random value of a step, from -1 to 1; the same for each call.
     private func latticeValue(_ step: Double) -> Double {
         var mixed = seed &+ UInt64(bitPattern: Int64(step)) &* 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
