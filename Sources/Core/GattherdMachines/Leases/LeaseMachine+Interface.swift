@@ -151,7 +151,7 @@ public struct LeaseRow: Hashable, Sendable {
     public var previous: String?
     /// The reason of the last claim or release.
     public var reason: String
-    /// The gateways that the centre gives the lease; `nil` for all.
+    /// The gateways that may own the device, as the centre has them; `nil` for all.
     public var gateways: [String]?
     public var bids: [Bid]
 

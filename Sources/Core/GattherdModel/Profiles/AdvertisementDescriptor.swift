@@ -39,7 +39,7 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
     public var renewal = Duration.seconds(60)
     /// True if the metrics are all metrics of the format; a device sends a few of them.
     public var isOpen = false
-    /// True if a field counts readings.
+    /// True if a field numbers the readings, so that repeated advertisements are recognised.
     public var isCounted = false
 
     public init(

@@ -48,7 +48,7 @@ struct CommandService: Sendable {
         }
     }
 
-    /// Returns the name of the device with a name, or else with an address in any notation; other words stay.
+    /// Returns the name of the device with this name or address, in any notation; returns other texts unchanged.
     private func name(of target: String) -> String {
         let devices = running.configuration.devices
         guard !devices.contains(where: { $0.name.value == target }),

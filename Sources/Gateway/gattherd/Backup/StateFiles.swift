@@ -12,7 +12,7 @@ enum StateFiles {
     /// The maximum size in bytes.
     private static let longest = 1 << 16
 
-    /// The names that a configuration gives.
+    /// Returns the names of the files that the outputs of a configuration keep.
     static func names(_ configuration: Configuration) -> [String] {
         ["mqtt-base-topics", "home-assistant-statistics"] + configuration.outputs.map { "\($0.name)-bdseq" }
     }

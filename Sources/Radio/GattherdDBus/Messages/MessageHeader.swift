@@ -28,7 +28,7 @@ struct MessageHeader {
     private(set) var sender = MessageReader.Place.nowhere
     private(set) var signature = MessageReader.Place.nowhere
 
-    /// - Parameter bytes: A message, whole.
+    /// - Parameter bytes: A complete message.
     /// - Throws: ``DBusError`` if `bytes` is not a message.
     init(_ bytes: UnsafeRawBufferPointer) throws(DBusError) {
         isSwapped = try unsafe Self.isSwapped(bytes)

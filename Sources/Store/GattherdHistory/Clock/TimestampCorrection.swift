@@ -164,7 +164,7 @@ final class TimestampCorrection {
         try statement.run(binding: shift.shift, shift.times.lowerBound, shift.times.upperBound)
     }
 
-    /// Summarises some of a time range again whose samples are `distance` later now; returns true at its end.
+    /// Rebuilds some summaries of a time range whose samples have moved by `distance`; returns true at its end.
     ///
     /// The range is rounded to whole hours, because an hour is summarised after its minutes.
     private func recount(
