@@ -204,7 +204,7 @@ extension DeliveryRunner {
             let dialled = try await dialler.dial()
             // After a cancellation a late socket closes itself.
             guard let dialled, machine.isConnecting(number) else { return }
-            let connection = try dialler.connection(dialled)
+            let connection = try dialler.connection(dialled, session: number)
             let session = BrokerSession(number, connection, context, admission) { [weak self] event in
                 self?.handle(event, of: number)
             }
@@ -231,7 +231,7 @@ extension DeliveryRunner {
         case .cautionEnded: endCaution(session)
         case .refusedMessage(let content, let reason): messages.refused(content, reason)
         case .subscribed(let state, let filter, let reason): messages.subscribed(state, to: filter, reason)
-        case .message(let message): receive(message)
+        case .message(let message): receive(message, in: number)
         case .ready: messages.publishQueued()
         case .failed(let fault): step(.failed(session: number, fault))
         }
@@ -270,7 +270,8 @@ extension DeliveryRunner {
         messages.publishQueued()
     }
 
-    private func receive(_ message: BrokerMessage) {
+    private func receive(_ message: BrokerMessage, in number: Int) {
+        if let lost = dialler.session(ofLastWill: message) { step(.lastWillFound(session: number, of: lost)) }
         guard context.topics.isReasonable(message.topic) else { return context.counters.messagesRefused.add() }
         if let request = context.topics.request(message.topic) {
             if let response = requests.receive(message, request) { messages.post(response) }

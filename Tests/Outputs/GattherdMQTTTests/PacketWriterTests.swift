@@ -86,6 +86,16 @@ import Testing
         #expect(MQTTWriter.disconnect(.malformedPacket, .v311) == [0xE0, 0])
     }
 
+    /// MQTT 5.0, section 3.1.3.2.
+    @Test func `a will has correlation data in MQTT 5 only`() throws {
+        var options = MQTTOptions(.v5, clientID: "c")
+        options.will = BrokerWill(topic: "t", payload: "w".utf8, isRetained: true, correlation: [1, 2])
+        let will: [UInt8] = [0, 1, 0x74, 0, 1, 0x77]
+        #expect(try MQTTWriter.connect(options).suffix(15) == [0, 1, 0x63, 5, 0x09, 0, 2, 1, 2] + will)
+        options.version = .v311
+        #expect(try MQTTWriter.connect(options).suffix(9) == [0, 1, 0x63] + will)
+    }
+
     @Test func `fields too long for a packet are refused`() {
         let long = String(repeating: "x", count: 65_536)
         for topic in ["", "a/+", "#", "a\0", long] {

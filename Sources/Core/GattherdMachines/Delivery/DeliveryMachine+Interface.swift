@@ -22,6 +22,8 @@ extension DeliveryMachine {
         case windowChanged(session: Int, receiveMaximum: Int)
         /// The retained state is published: readings may follow.
         case opened(session: Int)
+        /// The broker sent the last will of an earlier session; only a broker that has run since then publishes it.
+        case lastWillFound(session: Int, of: Int)
         case failed(session: Int, BrokerFault)
         case answered(session: Int, [PublishOutcome])
         /// The device was removed.
@@ -85,6 +87,19 @@ extension DeliveryMachine {
         case busy
         /// The broker refuses readings, and has accepted none since.
         case refused
+    }
+
+    /// The phase with its times.
+    enum Phase: Hashable, Sendable {
+        case idle
+        case connecting(until: Duration)
+        case connected(since: Duration)
+        case backingOff(BrokerFault, until: Duration)
+        /// `offline` is being published.
+        case leaving(until: Duration)
+        /// The cursor is being written for the last time.
+        case closing(until: Duration)
+        case stopped
     }
 
     /// The phase of the session.

@@ -8,20 +8,9 @@ public import GattherdModel
 /// readings: those that the last session left unacknowledged, and those acknowledged shortly before it was lost.
 /// After a kill the next run does the same, because the written cursor trails.
 public struct DeliveryMachine: Sendable {
-    private enum Phase: Hashable, Sendable {
-        case idle
-        case connecting(until: Duration)
-        case connected(since: Duration)
-        case backingOff(BrokerFault, until: Duration)
-        /// `offline` is being published.
-        case leaving(until: Duration)
-        /// The cursor is being written for the last time.
-        case closing(until: Duration)
-        case stopped
-    }
-
     private let options: Options
     private var pauses: ReconnectPauses
+    private var losses = SessionLosses()
     private var phase = Phase.idle
     /// The number of the current session; events of other sessions are stale.
     private var session = 0
@@ -145,10 +134,11 @@ public struct DeliveryMachine: Sendable {
             return connected(receiveMaximum: maximum, at: now)
         case .windowChanged(let number, let maximum) where number == session: gate.setLimit(maximum)
         case .opened(let number) where number == session: gate.open()
+        case .lastWillFound(let number, let lost) where number == session: lastWillFound(of: lost, at: now)
         case .failed(let number, let fault) where number == session: return failed(fault, at: now)
         case .answered(let number, let outcomes) where number == session: return answered(outcomes, at: now)
         case .offlinePublished(let number) where number == session: return offlinePublished(at: now)
-        case .connected, .windowChanged, .opened, .failed, .answered, .offlinePublished: break
+        case .connected, .windowChanged, .opened, .lastWillFound, .failed, .answered, .offlinePublished: break
         }
         return []
     }
@@ -346,7 +336,7 @@ public struct DeliveryMachine: Sendable {
         switch phase {
         case .connecting: break
         case .connected where leaveAt != nil: return close(at: now)
-        case .connected(let since): pauses.sessionEnded(after: now - since)
+        case .connected(let since): sessionLost(after: now - since)
         case .leaving: return close(at: now)
         case .idle, .backingOff, .closing, .stopped: return []
         }
@@ -356,6 +346,18 @@ public struct DeliveryMachine: Sendable {
         let delay = pauses.next(after: fault)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]
+    }
+
+    private mutating func sessionLost(after duration: Duration) {
+        pauses.sessionEnded(after: duration)
+        losses.record(session, isShort: duration < options.stableAfter)
+        window?.clearKept()
+    }
+
+    /// Excludes the readings that the broker acknowledged in the last session, if it kept them and sessions are short.
+    private mutating func lastWillFound(of lost: Int, at now: Duration) {
+        guard case .connected = phase, losses.excludesReplay(afterLastWillOf: lost) else { return }
+        window?.passKept(at: now)
     }
 
     private mutating func offlinePublished(at now: Duration) -> [Effect] {

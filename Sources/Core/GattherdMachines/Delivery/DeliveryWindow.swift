@@ -5,34 +5,6 @@ import GattherdModel
 /// The last readings that the cursor has passed are kept until they are too old to be published again, see
 /// ``moveReplayPoint(before:)`` and ``putBackAll(at:)``.
 struct DeliveryWindow: Sendable {
-    enum State {
-        case unsent
-        case inFlight
-        case acknowledged
-        /// Excluded from publication.
-        case skipped
-    }
-
-    struct Entry {
-        let reading: JournalReading
-        var state = State.unsent
-        var wasSent = false
-        /// The time at which it was sent last.
-        var sentAt = Duration.zero
-        /// The group of readings with which it is published; `nil` if it is published alone.
-        var group: Int?
-        /// True for the first reading of a message.
-        var isFirst = true
-        /// True if the reading was delayed, and the cursor has passed it before.
-        var isLate = false
-
-        /// True if the cursor may pass the entry.
-        var mayPass: Bool { state == .acknowledged || state == .skipped }
-
-        /// The time at which the cursor passed the entry.
-        var passedAt = Duration.zero
-    }
-
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
     /// The last `seq` covered by the journal's answers.
@@ -217,6 +189,7 @@ struct DeliveryWindow: Sendable {
     private mutating func markSent(_ index: Int, in batch: inout DeliveryBatch) {
         if entries[index].wasSent { batch.countAgain() }
         entries[index].state = .inFlight
+        entries[index].isKept = false
         entries[index].wasSent = true
         entries[index].sentAt = batch.sentAt
         if entries[index].isFirst { inFlight += 1 }
@@ -266,7 +239,7 @@ struct DeliveryWindow: Sendable {
     private mutating func advance(at now: Duration) {
         while first < entries.count, entries[first].mayPass {
             cursor = max(cursor, entries[first].reading.seq)
-            entries[first].passedAt = now
+            if !entries[first].isKept { entries[first].passedAt = now }
             first += 1
         }
         next = max(next, first)
@@ -307,11 +280,35 @@ struct DeliveryWindow: Sendable {
         for index in trail.kept..<entries.count
         where entries[index].state == .acknowledged && (index < first || entries[index].passedAt > .zero) {
             putBack(at: index, isInFlight: false)
+            entries[index].isKept = true
         }
         (first, next) = (trail.kept, trail.kept)
         trail.rewind(to: first)
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
         advance(at: now)
+    }
+
+    /// Treats no reading as acknowledged by the last session any more, because another one was lost.
+    mutating func clearKept() {
+        for index in entries.indices where entries[index].isKept { entries[index].isKept = false }
+    }
+
+    /// Passes the readings that the last session acknowledged, up to the first other one.
+    ///
+    /// The times at which the cursor passed them stay, so further sessions soon exclude them.
+    mutating func passKept(at now: Duration) {
+        var index = first
+        while index < entries.count, entries[index].mayPass || entries[index].isKept {
+            if entries[index].state == .unsent { acknowledgeUnsent(index) }
+            index += 1
+        }
+        advance(at: now)
+    }
+
+    private mutating func acknowledgeUnsent(_ index: Int) {
+        entries[index].state = .acknowledged
+        unsent -= 1
+        if let group = entries[index].group { gathered.remove(entries[index].reading, from: group) }
     }
 
     private mutating func putBack(at index: Int, isInFlight: Bool = true) {

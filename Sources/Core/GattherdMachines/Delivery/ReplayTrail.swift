@@ -57,3 +57,24 @@ struct ReplayTrail: Sendable {
         return kept
     }
 }
+
+/// The lost sessions, as far as they determine which readings are published again.
+///
+/// A network that cuts each connection soon makes every session carry the readings of the one before it, and no others.
+/// So after several short sessions, acknowledged readings are excluded if the broker has not stopped meanwhile.
+struct SessionLosses: Sendable {
+    /// The number of short sessions in a row that suggest such a network.
+    private static let patience = 3
+
+    private var last: Int?
+    /// The number of short sessions since the last long one.
+    private var short = 0
+
+    mutating func record(_ session: Int, isShort: Bool) {
+        last = session
+        short = isShort ? short + 1 : 0
+    }
+
+    /// True if the broker, which has published the last will of a session, keeps what it acknowledged in the last one.
+    func excludesReplay(afterLastWillOf session: Int) -> Bool { session == last && short >= Self.patience }
+}

@@ -12,6 +12,8 @@ final class BrokerDialler {
     private var dials = 0
     /// The index of the broker's address to try first.
     private var nextAddress = 0
+    /// The random name of this run, which distinguishes its last wills from those of others.
+    private let run = String(UInt64.random(in: .min ... .max), radix: 16)
     /// True unless the broker refuses a retained will.
     var isWillRetained = true
 
@@ -37,10 +39,26 @@ final class BrokerDialler {
 
     /// Starts a connection on the socket, with `offline` as the will.
     ///
+    /// - Parameters:
+    ///   - dialled: The socket.
+    ///   - session: The number of the session, which the will carries.
+    /// - Returns: The connection.
     /// - Throws: ``BrokerFault`` if CONNECT cannot be written or TLS cannot start.
-    func connection(_ dialled: DialledConnection) throws(BrokerFault) -> MQTTConnection {
-        let will = BrokerWill(topic: context.topics.state, payload: "offline".utf8, isRetained: isWillRetained)
+    func connection(_ dialled: DialledConnection, session: Int) throws(BrokerFault) -> MQTTConnection {
+        let will = BrokerWill(
+            topic: context.topics.state,
+            payload: "offline".utf8,
+            isRetained: isWillRetained,
+            correlation: Array("\(run)-\(session)".utf8)
+        )
         return try dialled.connection(context.settings, will: will, at: context.now)
+    }
+
+    /// Returns the number of the session of this run whose last will a message is; `nil` for another message.
+    func session(ofLastWill message: BrokerMessage) -> Int? {
+        guard message.topic == context.topics.state, let correlation = message.correlation else { return nil }
+        let parts = String(decoding: correlation, as: UTF8.self).split(separator: "-")
+        return parts.count == 2 && parts[0] == run ? Int(parts[1]) : nil
     }
 
     /// Starts the next attempt at the broker's next address.

@@ -9,11 +9,14 @@ public struct BrokerWill: Hashable, Sendable {
     public var topic: String
     public var payload: [UInt8]
     public var isRetained: Bool
+    /// The correlation data; MQTT 5 only.
+    public var correlation: [UInt8]?
 
-    public init(topic: String, payload: some Sequence<UInt8>, isRetained: Bool) {
+    public init(topic: String, payload: some Sequence<UInt8>, isRetained: Bool, correlation: [UInt8]? = nil) {
         self.topic = topic
         self.payload = Array(payload)
         self.isRetained = isRetained
+        self.correlation = correlation
     }
 }
 
@@ -79,7 +82,7 @@ enum MQTTWriter {
         for (name, length) in [
             ("client id", options.clientID.utf8.count), ("user name", options.username?.utf8.count),
             ("password", options.password?.utf8.count), ("will's topic", options.will?.topic.utf8.count),
-            ("will", options.will?.payload.count),
+            ("will", options.will?.payload.count), ("correlation data", options.will?.correlation?.count),
         ] {
             guard length ?? 0 <= 65_535 else { throw .tooLong(name) }
         }
@@ -91,7 +94,7 @@ enum MQTTWriter {
         if options.version == .v5 { appendConnectProperties(to: &body) }
         append(options.clientID, to: &body)
         if let will = options.will {
-            if options.version == .v5 { body.append(0) }
+            if options.version == .v5 { appendProperties(of: will, to: &body) }
             append(will.topic, to: &body)
             append(binary: will.payload, to: &body)
         }
@@ -114,6 +117,13 @@ enum MQTTWriter {
         append(receiveMaximum, to: &body)
         body.append(0x27)
         append(long: maximumPacket, to: &body)
+    }
+
+    private static func appendProperties(of will: BrokerWill, to body: inout [UInt8]) {
+        guard let correlation = will.correlation else { return body.append(0) }
+        append(integer: 3 + correlation.count, to: &body)
+        body.append(0x09)
+        append(binary: correlation, to: &body)
     }
 
     static func subscribe(
