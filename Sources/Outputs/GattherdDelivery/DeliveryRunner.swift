@@ -283,6 +283,7 @@ extension DeliveryRunner {
     private func close(_ number: Int) {
         guard let session, session.number == number else { return }
         if !session.isConnected { dialler.useNextAddress() }
+        readings.endSession(unansweredArray: session.sender.unansweredArray)
         let unanswered = session.close()
         self.session = nil
         repair.endSession(unanswered: session.sender.unansweredReadings)

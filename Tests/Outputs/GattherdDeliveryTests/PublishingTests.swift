@@ -248,6 +248,34 @@ struct PublishingTests {
         #expect(delivery.counters.refused.value == 0)
     }
 
+    /// Without the halving, the topic would be set aside after three sessions.
+    @Test func `arrays above a limit that the broker does not state are halved after each lost session`() async throws {
+        let book = Locked<[Int64]>([])
+        let broker = try FakeBroker { client, _ in
+            var client = client
+            client.version = .v311
+            client.accept()
+            while let packet = client.next() {
+                guard packet.body.count <= 2000 else { return client.end() }
+                client.answer(packet)
+                guard packet.kind == .publish, packet.payload.hasPrefix("[{\"seq\":") else { continue }
+                let seqs = packet.payload.split(separator: "{\"seq\":").compactMap { text in
+                    Int64(text.prefix { $0.isNumber })
+                }
+                book.withLock { $0 += seqs }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(200)
+        let delivery = broker.delivery(fixture, .v311) { settings in
+            settings.publishing.all.batch = .milliseconds(10)
+            settings.options.topics.delay = .zero
+        }
+        await delivery.running { await fixture.log.waitForCursor(200) }
+        #expect(book.withLock { $0 } == Array(1...200))
+        #expect(delivery.counters.refused.value == 0)
+    }
+
     @Test func `the limit of arrays halves at once and grows slowly`() {
         var limit = ArrayLimit()
         limit.refuse(100)

@@ -40,6 +40,8 @@ final class PacketSender {
     var isClear: Bool { mqtt.isClear }
     /// The number of messages with readings without a PUBACK.
     var readingsInFlight: Int { readings.count }
+    /// The number of readings in an array that may be too large; see ``ReadingsInFlight/unansweredArray``.
+    var unansweredArray: Int? { readings.unansweredArray }
     /// The number of unanswered packets other than readings.
     var messagesInFlight: Int { others.count }
     /// The repeated readings that the broker has not answered.

@@ -8,6 +8,8 @@ struct ReadingsInFlight {
     private var unsent: [[Int64]] = []
     /// The highest sequence number among acknowledged readings.
     private(set) var newestAcknowledged: Int64 = 0
+    /// The largest number of readings in an answered message.
+    private var largestAnswered = 1
 
     /// The number of messages without a PUBACK.
     var count: Int { unacknowledged.count }
@@ -25,7 +27,14 @@ struct ReadingsInFlight {
     mutating func remove(_ identifier: UInt16) -> (seqs: [Int64], topic: String)? {
         guard let message = unacknowledged.removeValue(forKey: identifier) else { return nil }
         newestAcknowledged = max(newestAcknowledged, message.seqs.last ?? 0)
+        largestAnswered = max(largestAnswered, message.seqs.count)
         return message
+    }
+
+    /// The number of readings in the oldest unanswered message, if it is larger than all answered ones.
+    var unansweredArray: Int? {
+        let oldest = unacknowledged.values.min { ($0.seqs.first ?? 0) < ($1.seqs.first ?? 0) }
+        return oldest.flatMap { $0.seqs.count > largestAnswered ? $0.seqs.count : nil }
     }
 
     /// Returns the readings among the first `count` messages of QoS 0, which count as delivered when they are sent.

@@ -11,6 +11,8 @@ final class ReadingPublisher {
     /// The buffer of payloads, whose capacity is used again.
     private var writer = JSONWriter()
     private var limit = ArrayLimit()
+    /// True if the limit was learned from lost sessions.
+    private var isLimitLearned = false
     private var streams = PublishedStreams()
     var rules: PublishingRules {
         didSet { updateStreams() }
@@ -26,8 +28,20 @@ final class ReadingPublisher {
         rules = context.settings.publishing
     }
 
-    /// Resets the limit that the last session's broker had.
-    func startSession() { limit = ArrayLimit() }
+    /// Resets the limit that the last session's broker had stated.
+    func startSession() {
+        if !isLimitLearned { limit = ArrayLimit() }
+    }
+
+    /// Halves an array that the session did not deliver.
+    ///
+    /// With MQTT 3.1.1 a broker states no limit, and ends the session. A network may also end it before a large packet
+    /// has passed.
+    func endSession(unansweredArray count: Int?) {
+        guard let count else { return }
+        limit.refuse(count)
+        isLimitLearned = true
+    }
 
     /// Appends messages to the session; returns the outcomes of readings that cannot be published now.
     func publish(_ messages: [DeliveryMessage], to session: BrokerSession) -> [PublishOutcome] {
