@@ -74,6 +74,7 @@ struct WriteJudge {
             let place = organisation.map { " of the organisation '\($0)'" } ?? ""
             return "create the bucket '\(bucket)'\(place), or correct influx.url, influx.bucket or influx.org"
         case (404, .database(let name, _)): return "create the database '\(name)', or correct influx.url"
+        case (415, _) where options.compresses: return "write influx.gzip: false, or check influx.url"
         default: return "check influx.url"
         }
     }

@@ -104,6 +104,7 @@ struct WriteJudgeTests {
             (try judge(401, with: password), "influx.password_file"), (try judge(404), "create the database 'home'"),
             (try judge(404, bucket: true), "create the bucket 'home' of the organisation 'me'"),
             (try judge(403, with: token, bucket: true), "allowed to write to the bucket 'home'"),
+            (try judge(415), "write influx.gzip: false"),
             (try judge(302, headers: ["Location": "https://db.lan/x?secret=1"]), "redirects to https://db.lan/x;"),
         ] {
             let detail = fault(answer)?.detail ?? ""
