@@ -226,6 +226,33 @@ import Testing
         #expect(bench.saved.last == 100)
     }
 
+    @Test func `a backlog passes over connections that end after a few values`() {
+        let backlog = (1...100).map { JournalReading.of(Devices.heartRate, [.integer($0), .null], seq: $0, at: $0) }
+        var bench = MachineBench(backlog: backlog)
+        for _ in 0..<100 {
+            if bench.machine.progress.unconfirmed <= 10 { bench.answerPing() }
+            bench.lose()
+            bench.wait(.seconds(20))
+        }
+        #expect(bench.saved.last == 100)
+    }
+
+    @Test func `unconfirmed values become more again when the broker answers soon`() {
+        let backlog = (1...2000).map { JournalReading.of(Devices.heartRate, [.integer($0), .null], seq: $0, at: $0) }
+        var bench = MachineBench(backlog: backlog)
+        for _ in 0..<5 {
+            bench.lose()
+            bench.wait(.seconds(20))
+        }
+        #expect(bench.machine.progress.unconfirmed == 31)
+        // The first ping has waited for many seconds.
+        for room in [31, 62, 124] {
+            bench.answerPing()
+            #expect(bench.machine.progress.room == room)
+            bench.wait(.seconds(1))
+        }
+    }
+
     @Test func `a journal failure is tried again`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)

@@ -5,6 +5,12 @@
 struct JournalProgress: Hashable, Sendable {
     /// The maximum number of readings that are sent and not confirmed.
     private let window: Int
+    /// The present maximum: halved by a session in which the broker confirms no values, doubled by each fast answer.
+    ///
+    /// So values pass over connections that are slow or end soon.
+    private(set) var room: Int
+    /// True if the broker has confirmed values in this session.
+    private var hasConfirmed = false
 
     /// The newest committed number; `nil` until known.
     private(set) var head: Int64?
@@ -22,7 +28,7 @@ struct JournalProgress: Hashable, Sendable {
     private(set) var delivered: UInt64 = 0
 
     init(window: Int) {
-        self.window = window
+        (self.window, room) = (window, window)
     }
 
     /// An upper bound of the entries that are not confirmed.
@@ -35,7 +41,7 @@ struct JournalProgress: Hashable, Sendable {
     var isCaughtUp: Bool { head.map { sent >= $0 } ?? true }
     var isConfirmed: Bool { unconfirmed == 0 }
     /// True if entries can be fetched and sent now.
-    var canFetch: Bool { cursor != nil && !isCaughtUp && unconfirmed < window }
+    var canFetch: Bool { cursor != nil && !isCaughtUp && unconfirmed < room }
     /// True if a ping would confirm further values.
     var wantsPing: Bool { askedThrough == nil && cursor.map { sent > $0 } ?? false }
 
@@ -62,8 +68,10 @@ struct JournalProgress: Hashable, Sendable {
     }
 
     /// Applies the answer to the last ping.
-    mutating func confirm() {
+    mutating func confirm(isFast: Bool) {
         guard let asked else { return }
+        hasConfirmed = true
+        if isFast { room = min(window, room * 2) }
         cursor = max(cursor ?? asked.through, asked.through)
         unconfirmed -= asked.count
         delivered += UInt64(clamping: asked.count)
@@ -72,6 +80,8 @@ struct JournalProgress: Hashable, Sendable {
 
     /// Ends the session: unconfirmed values will be sent again.
     mutating func reset() {
+        if unconfirmed > 0, !hasConfirmed { room = max(1, room / 2) }
+        hasConfirmed = false
         sent = cursor ?? 0
         unconfirmed = 0
         askedThrough = nil

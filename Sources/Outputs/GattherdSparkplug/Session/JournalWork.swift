@@ -4,6 +4,9 @@ import GattherdMachines
 ///
 /// At most one request of each kind is pending. After a failure, and after an answer without entries, there is a pause.
 struct JournalWork: Sendable {
+    /// The time of a ping within which the broker could have answered for twice as many values.
+    private static let fastAnswer = Duration.seconds(5)
+
     private let options: SparkplugMachine.Options
     private(set) var progress: JournalProgress
     private var isLoading = false
@@ -13,6 +16,8 @@ struct JournalWork: Sendable {
     /// The earliest times of the next request and ping.
     private var requestAt = Duration.zero
     private var pingAt = Duration.zero
+    /// The time of the last ping.
+    private var pingedAt = Duration.zero
 
     init(options: SparkplugMachine.Options) {
         self.options = options
@@ -45,8 +50,8 @@ struct JournalWork: Sendable {
     }
 
     /// Records that the broker has answered the ping.
-    mutating func confirmed() {
-        progress.confirm()
+    mutating func confirmed(at now: Duration) {
+        progress.confirm(isFast: now - pingedAt <= Self.fastAnswer)
     }
 
     mutating func saved(_ seq: Int64) {
@@ -79,7 +84,7 @@ struct JournalWork: Sendable {
     mutating func fetch(at now: Duration) -> [SparkplugMachine.Effect] {
         guard progress.canFetch, fetchedAfter == nil, now >= requestAt else { return [] }
         fetchedAfter = progress.sent
-        return [.fetch(after: progress.sent, limit: options.fetchLimit)]
+        return [.fetch(after: progress.sent, limit: min(options.fetchLimit, progress.room))]
     }
 
     mutating func save(at now: Duration) -> [SparkplugMachine.Effect] {
@@ -96,7 +101,7 @@ struct JournalWork: Sendable {
     mutating func startPing(at now: Duration) -> Bool {
         guard progress.wantsPing, now >= pingAt else { return false }
         progress.ping()
-        pingAt = now + options.pingPause
+        (pingedAt, pingAt) = (now, now + options.pingPause)
         return true
     }
 
