@@ -20,6 +20,16 @@ public protocol BluetoothStack: AnyObject, Sendable {
     func stop() async throws
 }
 
+extension BluetoothStack {
+    /// The events at the peripherals until now, which the peripherals write to their truth log on request.
+    ///
+    /// Without a request the file may lack the last events, on a busy machine for a long time.
+    public func truth() async throws -> Truth {
+        try await order(["status"])
+        return try Truth(path: truthPath)
+    }
+}
+
 /// The Bluetooth stack of a test run.
 public enum StackKind: String, Sendable {
     /// `gattherd-sim` on a private bus.

@@ -2,16 +2,17 @@ import Foundation
 public import TestKit
 
 extension Gateway {
-    /// The truth log so far.
-    public func truth() throws -> Truth {
-        try Truth(path: stack.truthPath)
+    /// The events at the peripherals until now.
+    public func truth() async throws -> Truth {
+        try await stack.truth()
     }
 
     /// The audit of everything sent, stored and received so far.
     public func audit(of subscriber: Subscriber) async throws -> DeliveryAudit {
         let names = Dictionary(uniqueKeysWithValues: peripherals.devices.map { ($0.address, $0.name) })
         return DeliveryAudit(
-            sent: try truth().sent(by: names),
+            // Audits are repeated: they need not request the newest events.
+            sent: try Truth(path: stack.truthPath).sent(by: names),
             stored: try await stored(),
             rejected: try await rejected(),
             received: Self.readings(subscriber.messages)

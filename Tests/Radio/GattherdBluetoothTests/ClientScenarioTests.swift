@@ -100,7 +100,8 @@ import Testing
             try await stack.order(["power", "hci0", "on"])
             try await eventually { central.isScanning }
             async let away: Void = wait(central, for: .resetting)
-            try await stack.order(["restart-daemon", "10ms"])
+            // A state that soon changes again may be missed.
+            try await stack.order(["restart-daemon", "1000ms"])
             await away
             try await eventually { central.isScanning }
             _ = try await scan.next()

@@ -82,7 +82,7 @@ import Testing
             try await safe.write([2] as [UInt8], to: Self.drawer)
             for user in users { user.cancel() }
             for user in users { await user.value }
-            let links = try Self.writesOfLinks(try Truth(path: stack.truthPath))
+            let links = Self.writesOfLinks(try await stack.truth())
             #expect(links.count >= 11)
             #expect(links.allSatisfy { $0.isEmpty || $0[0] == "fff1" && $0.dropFirst().allSatisfy { $0 == "fff2" } })
             #expect(links.count { $0.count > 1 } >= 2)
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// The characteristics that were written on each link of the safe, in order.
-    private static func writesOfLinks(_ truth: Truth) throws -> [[String]] {
+    private static func writesOfLinks(_ truth: Truth) -> [[String]] {
         var links: [[String]] = []
         for entry in truth.entries where entry.dev == "\(safe)" {
             if entry.event == "connect" { links.append([]) }

@@ -75,10 +75,9 @@ struct BlueZFixture {
         try await stack.order(words)
     }
 
-    /// The actions of the peripherals so far, which they write to a file on request.
+    /// The events at the peripherals until now.
     func truth() async throws -> Truth {
-        try await order("status")
-        return try Truth(path: stack.truthPath)
+        try await stack.truth()
     }
 
     /// The number of events of one kind at a peripheral, or at one of its characteristics.

@@ -89,17 +89,17 @@ import Testing
         var gaps: [DeliveryAudit.Gap] = []
         for round in 2...3 {
             try await gateway.waitForReadings(20)
-            let start = try gateway.lastTime - 500_000
+            let start = try await gateway.lastTime - 500_000
             daemon.signal(SIGKILL)
             _ = await daemon.wait()
             daemon = try gateway.startDaemon()
             try await gateway.waitUntilReady(times: round)
-            gaps.append(start...(try gateway.lastTime))
+            gaps.append(start...(try await gateway.lastTime))
         }
         try await gateway.waitForReadings(20)
         try await gateway.expectAgreement(subscriber, gaps: gaps)
         for (_, address) in gateway.peripherals.devices {
-            #expect(try gateway.truth().connections(of: address) == 1, "the links were adopted")
+            #expect(try await gateway.truth().connections(of: address) == 1, "the links were adopted")
         }
         try await gateway.end(daemon)
     }
@@ -113,12 +113,12 @@ import Testing
         try await gateway.waitUntilReady()
         await gateway.broker.kill()
         try await gateway.waitForReadings(20)
-        let start = try gateway.lastTime - 500_000
+        let start = try await gateway.lastTime - 500_000
         daemon.signal(SIGKILL)
         _ = await daemon.wait()
         daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady(times: 2)
-        let gap = start...(try gateway.lastTime)
+        let gap = start...(try await gateway.lastTime)
         try await gateway.waitForReadings(20)
         try await gateway.broker.start()
         try await gateway.silence()
@@ -135,7 +135,7 @@ import Testing
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(20)
-        #expect(try gateway.truth().connections(of: gateway.peripherals.devices[0].address) == 1)
+        #expect(try await gateway.truth().connections(of: gateway.peripherals.devices[0].address) == 1)
         try await strap.call("Disconnect")
         try await eventually { try await gateway.readyCount("strap-1") == 2 }
         try await gateway.waitForReadings(20)
@@ -147,6 +147,6 @@ import Testing
 extension Gateway {
     /// The time of the newest truth event, in microseconds since 1970.
     var lastTime: Int {
-        get throws { try truth().entries.last?.t ?? 0 }
+        get async throws { try await truth().entries.last?.t ?? 0 }
     }
 }

@@ -49,7 +49,7 @@ import Testing
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(30)
         try await gateway.expectAgreement(subscriber)
-        let connected = Set(try gateway.truth().entries.filter { $0.event == "connect" }.compactMap(\.dev))
+        let connected = Set(try await gateway.truth().entries.filter { $0.event == "connect" }.compactMap(\.dev))
         #expect(connected == Set(gateway.peripherals.devices.map(\.address)))
         try await gateway.end(daemon)
     }

@@ -30,8 +30,8 @@ import Testing
         let disk = try SmallFileSystem(kibibytes: 2048)
         let gateway = try await Gateway(Self.supervisor, disk: disk.path, history: "when_full: hold")
         let audit = try await withFullDisk(disk, gateway) { _ in
-            let count = try gateway.truth().entries.count
-            try await eventually { try gateway.truth().entries.count > count + 500 }
+            let count = try await gateway.truth().entries.count
+            try await eventually { try Truth(path: gateway.stack.truthPath).entries.count > count + 500 }
         }
         let problems = audit.problems(tail: 0)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
