@@ -146,6 +146,21 @@ import Testing
         }
     }
 
+    @Test func `detaching ends all subscriptions at the same time`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            for characteristic in [0x2A37, 0x2A19] as [CharacteristicID] {
+                try await strap.setNotifyValue(true, for: characteristic)
+            }
+            bench.backend.hang("unsubscribe")
+            async let detached: Void = bench.central.detach(strap)
+            await bench.backend.waitUntilAsked("unsubscribe measurement")
+            await bench.backend.waitUntilAsked("unsubscribe level")
+            bench.backend.release("unsubscribe")
+            try await detached
+        }
+    }
+
     @Test func `a link that vanishes while it is adopted is not ready`() async throws {
         try await Bench.run { bench in
             bench.backend.vanishAtNextStatus(FakeBackend.strap) {

@@ -42,17 +42,22 @@ extension Central {
         }
     }
 
-    /// Ends subscriptions; returns the first error.
+    /// Ends subscriptions at the same time, so that the limit of one call bounds all; returns the first error.
     private func unsubscribe(_ tokens: [SubscriptionToken]) async -> Result<Void, BluetoothError> {
-        var result: Result<Void, BluetoothError> = .success(())
-        for token in tokens {
-            do throws(BluetoothError) {
-                try await backend.unsubscribe(token)
-            } catch {
-                if case .success = result { result = .failure(error) }
+        await withTaskGroup(of: Result<Void, BluetoothError>.self) { group in
+            for token in tokens { group.addTask { await self.unsubscribe(token) } }
+            return await group.reduce(.success(())) { first, next in
+                if case .success = first { next } else { first }
             }
         }
-        return result
+    }
+
+    private func unsubscribe(_ token: SubscriptionToken) async -> Result<Void, BluetoothError> {
+        do throws(BluetoothError) {
+            return .success(try await backend.unsubscribe(token))
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// Ends all waiting and running operations of all peripherals, including attempts to connect, with `cancelled`.
