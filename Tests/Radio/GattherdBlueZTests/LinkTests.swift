@@ -218,6 +218,42 @@ import Testing
         }
     }
 
+    @Test func `an attempt begins as soon as bluetoothd has cancelled a late one`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.hang("Connect")
+            #expect(await connect(stage, .milliseconds(20)).kind == .timedOut)
+            async let next = connect(stage)
+            await stage.fake.waitForCall("Connect", times: 2)
+            await stage.fake.setDevice(["Connected": .boolean(true)])
+            try await stage.fake.release()
+            #expect(await next.kind == nil)
+        }
+    }
+
+    @Test func `an attempt waits until bluetoothd has ended the link of a cancelled one`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .seconds(600)
+        try await Stage.run(limits: limits) { stage in
+            await stage.fake.on("Connect") { fake, _ in fake.setDevice(["Connected": .boolean(true)]) }
+            await stage.fake.hang("Disconnect")
+            let attempt = Task { await connect(stage).kind }
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+            attempt.cancel()
+            #expect(await attempt.value == .cancelled)
+            #expect(await connect(stage, .milliseconds(50)).kind == .timedOut)
+            #expect(await stage.fake.asked.count { $0 == "Connect" } == 1)
+            await stage.fake.on("Connect") { fake, call in
+                fake.setConnected(true)
+                try call.reply()
+            }
+            await stage.fake.setConnected(false)
+            try await stage.events.expect(.disconnected(Self.id))
+            #expect(await connect(stage).kind == nil)
+        }
+    }
+
     @Test(arguments: [
         ("Failed", "le-connection-abort-by-local", BluetoothError.Kind.connectionFailed),
         ("Failed", "Operation already in progress", .busy), ("InProgress", "In Progress", .busy),

@@ -6,20 +6,30 @@ final class Links {
     /// The longest wait for the answer to a cancellation, beyond the deadline of the attempt.
     private static let cancellationLimit = Duration.seconds(1)
 
+    /// A peripheral with an attempt that bluetoothd has not cancelled yet.
+    private struct Cancellation: Hashable {
+        let peripheral: PeripheralID
+        /// The number of the cancellation.
+        let number: UInt64
+    }
+
     private let client: BluetoothdClient
     private let objects: BlueZObjects
     private let waiters: ChangeWaiters
     private let operationLimit: Duration
     /// The peripherals that we connect or serve: only they may pair.
     private var active: Set<PeripheralID> = []
+    /// The cancellations that bluetoothd has not answered: until then it may be ending a link.
+    private var cancellations: Set<Cancellation> = []
+    private var lastCancellation: UInt64 = 0
 
     init(_ client: BluetoothdClient, _ objects: BlueZObjects, _ waiters: ChangeWaiters, operationLimit: Duration) {
         (self.client, self.objects, self.waiters) = (client, objects, waiters)
         self.operationLimit = operationLimit
     }
 
-    /// The number of active peripherals.
-    var count: Int { active.count }
+    /// The number of active peripherals and of unanswered cancellations.
+    var count: Int { active.count + cancellations.count }
 
     /// True for a peripheral that we connect or serve.
     func isActive(_ id: PeripheralID) -> Bool { active.contains(id) }
@@ -29,24 +39,26 @@ final class Links {
         active.insert(id)
     }
 
-    /// Records that the link of a peripheral ended.
+    /// Records that the link of a peripheral ended: bluetoothd has no link of a cancelled attempt to end.
     func recordEnd(of id: PeripheralID) {
         active.remove(id)
+        cancellations = cancellations.filter { $0.peripheral != id }
     }
 
     func removeAll() {
-        active = []
+        (active, cancellations) = ([], [])
     }
 
     // MARK: - Connecting
 
     func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
+        let deadline = SuspendingClock.now.advanced(by: timeout)
+        try await waitForCancellation(of: peripheral, until: deadline)
         let path = try objects.devicePath(peripheral)
         let isUp = try objects.status(peripheral).isConnected
-        let deadline = SuspendingClock.now.advanced(by: timeout)
         active.insert(peripheral)
         do throws(BluetoothError) {
-            let refusal = try await request(path, isUp: isUp, within: timeout)
+            let refusal = try await request(path, isUp: isUp, within: max(.zero, deadline - SuspendingClock.now))
             do throws(BluetoothError) {
                 try await confirm(peripheral, path, until: deadline)
             } catch {
@@ -54,7 +66,7 @@ final class Links {
             }
         } catch {
             active.remove(peripheral)
-            await giveUp(path, after: error)
+            await giveUp(peripheral, path, after: error)
             throw isSwitchedOff(peripheral) ? BluetoothError(.adapterUnavailable, "the adapter is off") : error
         }
     }
@@ -113,15 +125,36 @@ final class Links {
     }
 
     /// Cancels an attempt in bluetoothd, which would otherwise succeed later without a client.
-    private func giveUp(_ path: String, after error: BluetoothError) async {
+    private func giveUp(_ peripheral: PeripheralID, _ path: String, after error: BluetoothError) async {
         switch error.kind {
         // After a link that ended at once, BlueZ 5.66 tries again by itself.
-        case .timedOut, .notConnected:
-            _ = try? await client.call(path, BlueZ.device, "Disconnect", within: Self.cancellationLimit)
-        case .cancelled where Task.isCancelled:
-            // A cancelled task cannot wait for an answer.
-            client.post(path, BlueZ.device, "Disconnect")
-        default: break
+        case .timedOut, .notConnected: break
+        case .cancelled where Task.isCancelled: break
+        default: return
+        }
+        cancel(peripheral, path)
+        // A cancelled task does not wait.
+        let deadline = SuspendingClock.now + Self.cancellationLimit
+        try? await waitForCancellation(of: peripheral, until: deadline)
+    }
+
+    private func cancel(_ peripheral: PeripheralID, _ path: String) {
+        lastCancellation += 1
+        let cancellation = Cancellation(peripheral: peripheral, number: lastCancellation)
+        cancellations.insert(cancellation)
+        client.ask(path, BlueZ.device, "Disconnect", within: operationLimit) { [weak self] _ in
+            self?.cancellations.remove(cancellation)
+            self?.waiters.wake(peripheral)
+        }
+    }
+
+    /// Waits until bluetoothd has cancelled the last attempt: a link that it made meanwhile would be lost at once.
+    private func waitForCancellation(
+        of peripheral: PeripheralID,
+        until deadline: SuspendingClock.Instant
+    ) async throws(BluetoothError) {
+        try await waiters.wait(for: peripheral, until: deadline, "the end of its last attempt") {
+            cancellations.contains { $0.peripheral == peripheral } ? nil : ()
         }
     }
 
