@@ -73,6 +73,26 @@ struct RecordRestartTests {
         #expect(!bench.wrong(except: [2]).values.contains(0))
     }
 
+    @Test(arguments: [nil, 30] as [Int?])
+    func `all records of a reset device are downloaded again although the first ones seem to be known`(
+        cut: Int?
+    ) {
+        var bench = RecordBench()
+        // A device that cannot filter, with a clock that starts anew and cannot be read.
+        (bench.procedure, bench.hasClock) = (.accessControlPoint(width: 0), false)
+        bench.make(20)
+        #expect(bench.connect() == .complete)
+        bench.device.reset()
+        bench.device.clockError = -20 * 31_536_000_000_000
+        bench.make(40)
+        if let cut { #expect(bench.connect(cutAfter: cut) == nil) }
+        for _ in 0..<2 {
+            #expect(bench.connect() == .complete)
+            #expect(bench.wrong().isEmpty)
+        }
+        #expect(bench.notices == [.restarted])
+    }
+
     @Test func `live records before the first download are in order with stored ones from before a wrap`() {
         var bench = RecordBench(rule: Self.wrapping)
         (bench.device.numberBits, bench.device.capacity) = (8, 96)

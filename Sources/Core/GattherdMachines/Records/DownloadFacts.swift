@@ -30,7 +30,7 @@ public struct DownloadFacts: Hashable, Sendable {
     public var stored = 0
     /// True if ``hasHoles`` reveals every record that this host has lost.
     public var isAnchored = false
-    /// True if the numbers restarted, and no request for all records has begun since.
+    /// True if the numbers restarted, lower ones may be missing, and no request for all records has begun since.
     public var isRestarted = false
     /// True if the numbers have reached the end of their field, so that later records have numbers from 0 on.
     public var isAtWrap = false

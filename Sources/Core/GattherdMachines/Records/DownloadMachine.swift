@@ -177,7 +177,7 @@ public struct DownloadMachine: Sendable {
     private mutating func conclude(_ request: RecordRequest, _ ending: Ending, at now: Duration) -> [Step] {
         if facts.stored > 0 { (failures, passedRanges) = (0, 0) }
         if case .aborted(let reason, let isFinal) = ending { return retry(reason, isFinal: isFinal, at: now) }
-        if request.isFiltered, facts.isRestarted { return transfer(.all, at: now) }
+        if facts.isRestarted { return transfer(.all, at: now) }
         if case .blocks = procedure { return concludeBlock(request, at: now) }
         // The device may have more than half of the numbers since the newest stored record.
         // Ranges around the wrap of the numbers follow each other without end if all of their records are stored.

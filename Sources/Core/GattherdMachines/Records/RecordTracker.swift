@@ -71,7 +71,7 @@ public struct RecordTracker: Hashable, Sendable {
     private var hasKnown = false
     /// The lowest number after ``done`` that the current request brought again.
     private var repeated: Int64?
-    /// True if the numbers restarted, and no request for all records has begun since.
+    /// True if the numbers restarted, lower ones may be missing, and no request for all records has begun since.
     public private(set) var isRestarted = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
@@ -311,9 +311,10 @@ public struct RecordTracker: Hashable, Sendable {
         first?.number += shift
         mark.number += shift
         generation &+= 1
+        // Records that seemed to be known may belong to the new series, too.
+        isRestarted = (request?.isFiltered ?? true) || hasKnown
         (done, top, progress) = (nil, first, RecordProgress())
         (hasKnown, repeated) = (false, nil)
-        isRestarted = request?.isFiltered ?? true
         add(.restarted)
     }
 
@@ -350,8 +351,8 @@ public struct RecordTracker: Hashable, Sendable {
     /// True if missing numbers reveal every record that this host has lost.
     public var isAnchored: Bool { isDense && anchor != nil }
 
-    /// True if the current request leaves out lower numbers, which are new because the numbers started anew.
-    private var lacksLower: Bool { isRestarted && request?.isFiltered ?? false }
+    /// True if the current request has not stored lower numbers, which are new because the numbers started anew.
+    private var lacksLower: Bool { isRestarted && request != nil }
 
     /// Advances with records that arrive after a complete download on the same link.
     ///
