@@ -93,6 +93,20 @@ struct RecordRestartTests {
         #expect(bench.notices == [.restarted])
     }
 
+    @Test(arguments: [5, 40])
+    func `records of a reset device whose clock starts anew have their right times`(count: Int) {
+        var bench = RecordBench()
+        bench.make(20)
+        #expect(bench.connect() == .complete)
+        bench.device.reset()
+        bench.device.clockError = -20 * 31_536_000_000_000
+        bench.make(count)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.greatestError(bench.times) <= 1)
+        #expect(bench.stored.allSatisfy { $0.doubt == nil })
+    }
+
     @Test func `live records before the first download are in order with stored ones from before a wrap`() {
         var bench = RecordBench(rule: Self.wrapping)
         (bench.device.numberBits, bench.device.capacity) = (8, 96)

@@ -38,6 +38,21 @@ extension RecordTracker {
         progress.update(change)
     }
 
+    /// Dates a record with the number.
+    mutating func date(_ record: ReceivedRecord, _ number: Int64?, at now: Int64) -> DeviceClock.Dated {
+        let earlier = [progress.last, done].compactMap { $0 }.first { $0.number < number ?? .max }
+        // Once its numbers have restarted, the device makes only records that are later than those before.
+        let last = done == nil && before?.receipt == nil ? before : nil
+        return clock.date(record.reading, after: (earlier ?? last)?.time, at: now)
+    }
+
+    /// Dates the record that has restarted the numbers again: it is later than those before.
+    mutating func redate(_ mark: inout RecordMark, _ record: ReceivedRecord, at now: Int64) -> DeviceClock.Dated {
+        let dated = date(record, mark.number, at: now)
+        (mark.time, mark.receipt) = (dated.time, dated.isComparable ? nil : now)
+        return dated
+    }
+
     /// Records that the device's clock was set to `now`, which dates its records from now on.
     public mutating func tell(_ now: Timestamp) {
         clock = DeviceClock()

@@ -175,8 +175,7 @@ public struct RecordTracker: Hashable, Sendable {
         if let age = record.age { return receive(record, agedBy: age, at: now.microseconds) }
         let number = record.number.map(continued) ?? record.reading
         (lastNumber, lastTime) = (number, nil)
-        let earlier = [progress.last, done].compactMap { $0 }.first { $0.number < number ?? .max }
-        let dated = clock.date(record.reading, after: earlier?.time, at: now.microseconds)
+        var dated = date(record, number, at: now.microseconds)
         guard let number, Self.numbers.contains(number) else {
             if isListed(record, isUnique: false) { return .duplicate }
             stored += 1
@@ -188,7 +187,9 @@ public struct RecordTracker: Hashable, Sendable {
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
         defer { (lastNumber, lastTime) = (mark.number, Timestamp(microseconds: mark.time)) }
+        let series = generation
         if isKnown(&mark, dated) { return .duplicate }
+        if generation != series, !dated.isComparable { dated = redate(&mark, record, at: now.microseconds) }
         return store(mark, dated, at: now.microseconds)
     }
 
