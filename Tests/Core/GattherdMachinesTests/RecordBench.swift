@@ -25,6 +25,8 @@ struct RecordBench {
     var lossRate = 0
     /// One of this number of answers is followed by a record that is made and sent meanwhile; 0 for none.
     var liveRate = 0
+    /// The number of requests before one during which the device makes a record; negative for none.
+    var requestsBeforeRecord = -1
     private(set) var stored: [Stored] = []
     private(set) var notices: [RecordTracker.Notice] = []
     private var state: String?
@@ -145,6 +147,8 @@ struct RecordBench {
                 case .read: receive(block: answer)
                 case .finish(let outcome): return outcome
                 case .write(let request):
+                    if requestsBeforeRecord == 0 { make(1) }
+                    requestsBeforeRecord -= 1
                     answer = device.answer(request)
                     guard deliver(answer, &left) else { return nil }
                     if let end = answer.end { events.append(.response(end)) }

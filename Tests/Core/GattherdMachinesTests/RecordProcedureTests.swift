@@ -101,6 +101,19 @@ struct RecordProcedureTests {
         #expect(bench.notices.isEmpty)
     }
 
+    @Test(arguments: 1...3)
+    func `records that move to lower indexes during a download by blocks are requested again`(
+        requests: Int
+    ) throws {
+        var bench = try Self.bench(.agedBlocks)
+        bench.device.capacity = 20
+        bench.make(30)
+        bench.requestsBeforeRecord = requests
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong(except: bench.overwritten).isEmpty)
+        #expect(bench.notices.isEmpty)
+    }
+
     @Test(arguments: [true, false], [true, false])
     func `a record that the host lost after the newest stored one is requested again`(
         isDense: Bool,

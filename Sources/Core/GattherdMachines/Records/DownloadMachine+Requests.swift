@@ -76,6 +76,10 @@ extension DownloadMachine {
         guard block.count > 0, !overflow, !isBeyond(next, block, first) else {
             // A device that was reset has lower numbers only.
             if isFirst, block.count == 0, request.isFiltered { return transfer(.allAfterNone, at: now) }
+            // A device that overwrites its first record meanwhile moves all others to lower indexes.
+            if facts.hasHoles, let again = repetition(of: request) {
+                return transfer(again.request, again.relation, at: now)
+            }
             return complete()
         }
         guard facts.count <= Self.mostRecords else { return finish(.failed("the device sends records without end")) }

@@ -197,7 +197,7 @@ public struct DownloadMachine: Sendable {
     /// The request for records that this host has lost, if any.
     ///
     /// A device may have no records with missing numbers, so a hole that stays is not requested for ever.
-    private mutating func repetition(
+    mutating func repetition(
         of request: RecordRequest
     ) -> (request: RecordRequest, relation: RecordRequest.Relation)? {
         let isLacking = request == counted && total.map { facts.count < $0 } ?? false
