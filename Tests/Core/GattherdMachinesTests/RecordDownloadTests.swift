@@ -198,6 +198,19 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(present()), at: .zero) == [.complete, .finish(.complete)])
     }
 
+    @Test(arguments: [true, false])
+    func `a device whose times vary is asked for records from before the newest stored one on`(isDense: Bool) {
+        var rule = RecordBench().rule
+        rule.isDense = isDense
+        var tracker = RecordTracker(rule)
+        let now = Timestamp(microseconds: 1_750_000_000_000_000)
+        tracker.tell(now)
+        tracker.begin(.all, at: now)
+        _ = tracker.receive(ReceivedRecord(number: 7, reading: 1_749_999_000_000_000), at: now)
+        tracker.complete()
+        #expect(DownloadFacts(tracker).newest == (isDense ? 1_749_999_000 : 1_749_998_990))
+    }
+
     @Test(
         arguments: [
             "", "{", "}", "{}", "{index}", "{index:u16le", "{index:i16le}", "{index:u64le}", "{other:u8}",

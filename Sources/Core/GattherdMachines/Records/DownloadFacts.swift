@@ -22,7 +22,7 @@ public struct DownloadFacts: Hashable, Sendable {
     public var requests = 0
     /// The number of the record from which a download continues, as the device numbers it.
     public var resumption: Int64?
-    /// The time of the record from which a download continues, in seconds since 1970.
+    /// The time from which a download continues, in seconds since 1970.
     public var newest: Int64?
     /// The records of the current request, with duplicates.
     public var count = 0
@@ -51,7 +51,7 @@ public struct DownloadFacts: Hashable, Sendable {
     /// The facts that a tracker knows.
     public init(_ tracker: RecordTracker) {
         resumption = tracker.resumption.map { $0 & (tracker.highest ?? .max) }
-        newest = tracker.newest.map { $0.microseconds / 1_000_000 }
+        newest = tracker.requestTime
         (count, stored) = (tracker.count, tracker.stored)
         (isAnchored, isRestarted) = (tracker.isAnchored, tracker.isRestarted)
         (isAtWrap, hasHoles) = (tracker.isAtWrap, tracker.hasHoles)

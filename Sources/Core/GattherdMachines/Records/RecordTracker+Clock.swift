@@ -2,6 +2,9 @@ public import GattherdModel
 
 // The clocks of the gateway and of the device.
 extension RecordTracker {
+    /// The variation of times by a device that is told the time, in seconds.
+    private static let toldTolerance: Int64 = 10
+
     /// Follows steps of the gateway's clock, which is `base` plus the time since the gateway's start.
     ///
     /// Times from before a step are moved by the step, whether it made the clock right or wrong. Only then can they be
@@ -53,9 +56,17 @@ extension RecordTracker {
         return dated
     }
 
+    /// The time in seconds since 1970 from which records are requested; `nil` for all.
+    ///
+    /// A device that is told the time gives a record another time with each download, by a second or two. A RuuviTag
+    /// also leaves out the first record from the requested time on, which must be the newest stored one.
+    var requestTime: Int64? {
+        newest.map { $0.microseconds / 1_000_000 - (isTold && !isDense ? Self.toldTolerance : 0) }
+    }
+
     /// Records that the device's clock was set to `now`, which dates its records from now on.
     public mutating func tell(_ now: Timestamp) {
-        clock = DeviceClock()
+        (clock, isTold) = (DeviceClock(), true)
         compare(device: now.microseconds, gateway: now)
     }
 

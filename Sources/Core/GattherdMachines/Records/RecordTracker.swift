@@ -34,7 +34,7 @@ public struct RecordTracker: Hashable, Sendable {
     static let resolution: Int64 = 1_000_000
 
     /// True if a missing number is a lost record; times that identify records leave out most numbers.
-    private let isDense: Bool
+    let isDense: Bool
     /// True if only its time identifies a record, and its contents.
     private let isTimed: Bool
     /// The highest number that the field can hold; `nil` if numbers do not wrap.
@@ -53,6 +53,8 @@ public struct RecordTracker: Hashable, Sendable {
     /// The records of the last request for all records, if they have no numbers.
     var list = ListedRecords()
     var clock = DeviceClock()
+    /// True if the device dates its records by the time that it is told.
+    var isTold = false
     /// The current request; `nil` before its start and after its end, when all records are live ones.
     private var request: RecordRequest?
     /// The time at which the current request began, in microseconds since 1970.
