@@ -169,8 +169,9 @@ struct RecordTrackerTests {
         #expect(tracker.received.runs.count <= 64)
     }
 
-    /// A state with a sequence of numbers whose step is out of bounds.
+    /// States with a sequence of numbers whose step is out of bounds, or does not lead to the last number.
     private static let endless = "3;0;;;;;;;5:9:\(Int64.max);"
+    private static let uneven = "3;0;;;;;;;5:9:3;"
 
     @Test func `the state is restored as it was, and an unreadable one starts from the beginning`() {
         var bench = RecordBench()
@@ -185,7 +186,8 @@ struct RecordTrackerTests {
             )
         }
         #expect(RecordTracker(bench.rule, restoring: tracker.state).state == tracker.state)
-        for text in ["", "2;0;;;;;;;", "3;x;;;;;;;;", "3;0;9;;;;;;;", "3;0;1:2:3:4;;;;;;5:4:1;", Self.endless] {
+        let unreadable = ["", "2;0;;;;;;;", "3;x;;;;;;;;", "3;0;9;;;;;;;", "3;0;1:2:3:4;;;;;;5:4:1;"]
+        for text in unreadable + [Self.endless, Self.uneven] {
             #expect(RecordTracker(bench.rule, restoring: text).received.runs.isEmpty)
         }
     }

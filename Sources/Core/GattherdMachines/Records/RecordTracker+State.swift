@@ -82,7 +82,7 @@ extension ReceivedRecords.Run {
     fileprivate init?(_ text: some StringProtocol) {
         let numbers = text.split(separator: ":").compactMap { Int64($0) }
         guard numbers.count == 3, numbers.allSatisfy(RecordTracker.isPlausible), numbers[0] <= numbers[1],
-            numbers[2] > 0
+            numbers[2] > 0, (numbers[1] - numbers[0]).isMultiple(of: numbers[2])
         else { return nil }
         self.init(first: numbers[0], last: numbers[1], step: numbers[2])
     }
