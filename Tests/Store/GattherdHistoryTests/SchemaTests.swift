@@ -1,4 +1,5 @@
 import CSQLite
+import FoundationEssentials
 import GattherdLog
 import GattherdModel
 import GattherdSync
@@ -108,6 +109,21 @@ struct SchemaTests {
         try await history.close()
         #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
         #expect(try await folder.shell.value("SELECT count(*) FROM history") == "240000")
+    }
+
+    @Test func `a WAL that a killed daemon left is copied into the database at the start`() async throws {
+        do {
+            let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+            try file.append(.plain(integers: 0..<1000))
+            file.connection.keepsWALOnClose(true)
+        }
+        do {
+            let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+            file.connection.keepsWALOnClose(true)
+        }
+        let copy = folder.file("without-wal.db")
+        try FileManager.default.copyItem(atPath: folder.database, toPath: copy)
+        #expect(try await SQLiteShell(copy).value("SELECT count(*) FROM history") == "1000")
     }
 
     @Test func `overlapping readers do not keep the WAL from restarting`() async throws {

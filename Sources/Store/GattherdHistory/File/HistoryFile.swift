@@ -90,6 +90,8 @@ final class HistoryFile {
         records = try RecordCursorTable(connection)
         writer = try BatchWriter(connection, sequence, state, rollups, journal)
         self.clock = try ClockMonitor(clock, connection, state, rollups, sequence, newest: newest)
+        // A copy of gigabytes may exceed the watchdog's limit, and a killed copy begins again: the start has more time.
+        checkpointer.copy()
     }
 
     // MARK: - Readings and events
