@@ -45,7 +45,7 @@ struct RepeatLimit {
         var suppressed = 0
         if now - window.start >= Self.period {
             suppressed = window.suppressed
-            let isQuiet = suppressed == 0 && window.written < window.allowance
+            let isQuiet = suppressed == 0 && window.written < max(1, window.allowance)
             window = Window(start: now, allowance: isQuiet ? Self.burst : 1)
         }
         guard window.written < window.allowance else {
@@ -58,7 +58,9 @@ struct RepeatLimit {
         return entry.reporting(suppressed)
     }
 
-    /// Removes windows that are over, and returns reports about their suppressed entries.
+    /// Returns reports about the suppressed entries of windows that are over.
+    ///
+    /// A report is the only entry of its cause in the next minute.
     private mutating func closeWindows(_ now: Duration) -> [LogEntry] {
         var entries: [LogEntry] = []
         due = .seconds(Int64.max / 2)
@@ -67,7 +69,7 @@ struct RepeatLimit {
                 due = min(due, window.start + Self.period)
                 continue
             }
-            windows[key] = nil
+            windows[key] = Window(start: now, allowance: 0)
             let fields = key.subject.map { [$0] } ?? []
             let entry = LogEntry(level: window.level, message: key.message, fields: fields)
             entries.append(entry.reporting(window.suppressed))

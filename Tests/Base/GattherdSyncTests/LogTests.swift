@@ -161,6 +161,21 @@ import Testing
         #expect(limit.filter(Self.entry("other"), at: .seconds(62)).count == 1)
     }
 
+    @Test mutating func `causes that repeat at the same time pass once a minute each`() {
+        let entries = ["a", "b", "c"].map { Self.entry("link failed", $0) }
+        var passed: [LogEntry] = []
+        for second in 0..<300 {
+            for entry in entries { passed += limit.filter(entry, at: .seconds(second)) }
+        }
+        for entry in entries { #expect(passed.count { $0.fields.first == entry.fields.first } == 14) }
+    }
+
+    @Test mutating func `after a report and a quiet minute ten entries pass again`() {
+        for _ in 0..<30 { _ = limit.filter(Self.entry(), at: .zero) }
+        #expect(limit.filter(Self.entry("other"), at: .seconds(61)).map(Self.suppressed) == ["20", nil])
+        #expect((0..<20).flatMap { _ in limit.filter(Self.entry(), at: .seconds(130)) }.count == 10)
+    }
+
     @Test mutating func `devices and messages are limited separately, debug entries are not limited`() {
         for _ in 0..<20 { _ = limit.filter(Self.entry(), at: .zero) }
         #expect(limit.filter(Self.entry(), at: .zero).isEmpty)
