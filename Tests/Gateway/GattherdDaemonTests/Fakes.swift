@@ -177,6 +177,8 @@ final class FakeCentral: CentralBackend {
         var waiting: [[UInt8]] = []
         /// The number of reads that are never answered.
         var hangingReads = 0
+        /// The number of power changes that are not answered until they are cancelled.
+        var hangingPowerChanges = 0
         /// False while the platform does not answer at all.
         var isResponsive = true
         var pairingError: BluetoothError?
@@ -387,6 +389,13 @@ final class FakeCentral: CentralBackend {
 
     func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError) {
         record(.setPowered(isPowered))
+        let hangs = state.withLock { state in
+            defer { state.hangingPowerChanges = max(0, state.hangingPowerChanges - 1) }
+            return state.hangingPowerChanges > 0
+        }
+        guard hangs else { return }
+        try? await Task.sleep(for: .seconds(600))
+        throw BluetoothError(.cancelled, "cancelled")
     }
 
     func reconnectToBus() async { record(.reconnectToBus) }

@@ -72,9 +72,11 @@ struct AdapterRequests {
         cycling.remove(adapter)
     }
 
-    /// Switches on the adapters whose power cycle has not ended.
+    /// Switches on the adapters whose power cycle has not ended, all at once: bluetoothd may hang.
     func finishPowerCycles() async {
-        for adapter in cycling { _ = await switchOn(adapter) }
+        await withDiscardingTaskGroup { group in
+            for adapter in cycling { group.addTask { _ = await switchOn(adapter) } }
+        }
     }
 
     /// Switches an adapter on; returns true on success.

@@ -300,9 +300,11 @@ public actor Supervisor {
     /// Ends all link sessions, then all links unless they are kept.
     private func end() async {
         for device in sessions.closeAll() { controls.close(device: device) }
-        await adapterRequests.finishPowerCycles()
-        guard !parts.settings.keepsLinksOnStop else { return }
-        await linkRequests.end(sessions.allLinks)
+        // Both wait for bluetoothd, which may hang, and an adapter in a power cycle has no links.
+        let adapterRequests = adapterRequests
+        async let adaptersOn: Void = adapterRequests.finishPowerCycles()
+        if !parts.settings.keepsLinksOnStop { await linkRequests.end(sessions.allLinks) }
+        await adaptersOn
     }
 }
 
