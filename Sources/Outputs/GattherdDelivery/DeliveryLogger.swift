@@ -103,7 +103,15 @@ extension DeliveryLogger {
 
     /// Reports readings that history lost before they were published.
     func missing(_ found: JournalGap) {
-        guard let gap = state.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) else { return }
+        if let gap = state.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) { report(gap) }
+    }
+
+    /// Reports the gap that exceeded the report limit once it is due; at the end it is.
+    func reportDueGap(isLast: Bool = false) {
+        if let gap = state.withLock({ $0.gaps.due(at: SuspendingClock.now, isLast: isLast) }) { report(gap) }
+    }
+
+    private func report(_ gap: JournalGap) {
         record([
             "state": .text("gap"), "after": .integer(gap.after), "through": .integer(gap.through),
             "reason": .text(gap.reason),

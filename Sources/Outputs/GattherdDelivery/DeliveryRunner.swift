@@ -70,6 +70,7 @@ final class DeliveryRunner {
         session?.watch()
         timer.set(machine.deadline) { [weak self] in self?.step(.tick) }
         releaseTimer.set(machine.hasUnfetched ? nil : journal.nextRelease) { [weak self] in self?.release() }
+        context.logger.reportDueGap()
         board.show(machine, context.logger.lastFault, at: context.now)
     }
 
@@ -85,6 +86,7 @@ final class DeliveryRunner {
         case .close(let number): close(number)
         case .report(let report): handle(report)
         case .finish:
+            context.logger.reportDueGap(isLast: true)
             messages.finish()
             jobs.finish()
         }

@@ -52,7 +52,15 @@ final class OutputReporter: Sendable {
 
     /// Reports a gap, together with earlier gaps that exceeded the report limit.
     private func missing(_ found: JournalGap) {
-        guard let gap = limits.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) else { return }
+        if let gap = limits.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) { report(gap) }
+    }
+
+    /// Reports the gap that exceeded the report limit once it is due; at the end it is.
+    func reportDueGap(isLast: Bool = false) {
+        if let gap = limits.withLock({ $0.gaps.due(at: SuspendingClock.now, isLast: isLast) }) { report(gap) }
+    }
+
+    private func report(_ gap: JournalGap) {
         record([
             "output": .text(name), "state": .text("gap"), "after": .integer(gap.after),
             "through": .integer(gap.through), "reason": .text(gap.reason),

@@ -23,6 +23,20 @@ import Testing
         #expect(found.last == JournalGap(after: 40, through: 199, reason: "deleted"))
     }
 
+    @Test func `joined gaps are reported after a minute or at the end, although no other gap follows`() {
+        var reports = GapReports()
+        let start = SuspendingClock.now
+        for number in 0..<22 as Range<Int64> {
+            let gap = JournalGap(after: 2 * number, through: 2 * number + 1, reason: "deleted")
+            _ = reports.add(gap, at: start)
+        }
+        var atEnd = reports
+        #expect(reports.due(at: start + .seconds(59)) == nil)
+        #expect(reports.due(at: start + .seconds(60)) == JournalGap(after: 40, through: 43, reason: "deleted"))
+        #expect(reports.due(at: start + .seconds(120), isLast: true) == nil)
+        #expect(atEnd.due(at: start, isLast: true) == JournalGap(after: 40, through: 43, reason: "deleted"))
+    }
+
     typealias World = BatchTestWorld
 
     static let down = OutputFault(.unavailable, "down")

@@ -66,6 +66,19 @@ import Testing
         #expect(fixture.output.status.delivered == 10_000 && fixture.output.status.cursor == 10_000)
     }
 
+    @Test func `joined gaps are reported at the end, although no other gap follows`() async throws {
+        let fixture = Fixture()
+        try await fixture.run { fixture in
+            for number in 0..<22 as Range<Int64> {
+                fixture.journal.delete(through: 2 * number + 1)
+                fixture.journal.commit([.text(seq: 2 * number + 2)])
+                await fixture.journal.waitForCursor(2 * number + 2)
+            }
+        }
+        let gaps = fixture.events.filter { $0.contains("gap") }
+        #expect(gaps.count == 21 && gaps.last?.contains("43") == true)
+    }
+
     @Test func `a failure and a recovery are one event and one line each`() async throws {
         let down = ScriptedSink.Answer.fail(OutputFault(.unavailable, "no route"))
         let fixture = Fixture([.accept, down, down, down, down])

@@ -26,4 +26,18 @@ public struct GapReports: Sendable {
         waiting = nil
         return joined ?? gap
     }
+
+    /// Returns the gap that was not reported, once it is due.
+    ///
+    /// Call this repeatedly, because no other gap may follow.
+    ///
+    /// - Parameters:
+    ///   - now: The time now.
+    ///   - isLast: True at the end, when the gap is due at once.
+    /// - Returns: The gap to be reported now, if any.
+    public mutating func due(at now: SuspendingClock.Instant, isLast: Bool = false) -> JournalGap? {
+        guard let gap = waiting, isLast || startedAt.map({ now >= $0 + Self.period }) ?? true else { return nil }
+        (startedAt, count, waiting) = (now, 1, nil)
+        return gap
+    }
 }

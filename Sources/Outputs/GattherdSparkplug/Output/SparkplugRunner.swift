@@ -71,6 +71,7 @@ final class SparkplugRunner {
         connection?.flush()
         connection?.watch()
         timer.set(machine.deadline) { [weak self] in self?.step(.tick) }
+        logger.reportDueGap()
         board.show(machine, logger, at: time.now)
     }
 
@@ -85,7 +86,9 @@ final class SparkplugRunner {
         case .set(let request): set(request)
         case .close(let number, let death): close(number, death)
         case .report(let report): logger.log(report)
-        case .finish: jobs.finish()
+        case .finish:
+            logger.reportDueGap(isLast: true)
+            jobs.finish()
         }
     }
 

@@ -161,7 +161,15 @@ final class SparkplugLogger: Sendable {
     }
 
     private func missing(_ found: JournalGap) {
-        guard let gap = gaps.withLock({ $0.add(found, at: SuspendingClock.now) }) else { return }
+        if let gap = gaps.withLock({ $0.add(found, at: SuspendingClock.now) }) { report(gap) }
+    }
+
+    /// Reports the gap that exceeded the report limit once it is due; at the end it is.
+    func reportDueGap(isLast: Bool = false) {
+        if let gap = gaps.withLock({ $0.due(at: SuspendingClock.now, isLast: isLast) }) { report(gap) }
+    }
+
+    private func report(_ gap: JournalGap) {
         record([
             "output": .text(options.name), "state": .text("gap"), "after": .integer(gap.after),
             "through": .integer(gap.through), "reason": .text(gap.reason),
