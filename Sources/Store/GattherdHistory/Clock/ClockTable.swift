@@ -184,18 +184,21 @@ final class ClockTable {
     func nextShift() throws(StoreFault) -> ClockShift? {
         defer { selectShift.reset() }
         guard try selectShift.step() else { return nil }
-        let offset = selectShift.integer(4)
+        let offset = Self.bounded(selectShift.integer(4))
         return ClockShift(
             id: selectShift.integer(0),
-            shift: selectShift.integer(1),
+            shift: Self.bounded(selectShift.integer(1)),
             after: selectShift.integer(2),
             through: selectShift.integer(3),
-            times: offset..<max(offset, selectShift.integer(5)) &+ ClockWatch.tolerance,
-            earliest: min(offset, selectShift.optionalInteger(10) ?? offset),
+            times: offset..<max(offset, Self.bounded(selectShift.integer(5))) + ClockWatch.tolerance,
+            earliest: min(offset, Self.bounded(selectShift.optionalInteger(10) ?? offset)),
             phase: ClockShift.Phase(rawValue: selectShift.integer(6)) ?? .events,
             place: RowPosition(selectShift, from: 7)
         )
     }
+
+    /// Returns a time or a shift within 73,000 years: sums of two do not overflow, whatever a damaged row has.
+    private static func bounded(_ microseconds: Int64) -> Int64 { min(max(microseconds, -1 << 61), 1 << 61) }
 
     func advance(_ shift: ClockShift) throws(StoreFault) {
         try advance.run(binding: shift.id, shift.phase.rawValue, shift.place.ts, shift.place.second, shift.place.third)

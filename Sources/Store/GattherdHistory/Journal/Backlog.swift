@@ -110,7 +110,7 @@ final class Backlog {
     func drop(count: Int) throws(StoreFault) -> (count: Int, times: ClosedRange<Int64>?) {
         var left = Int64(count)
         return try drop { row in
-            defer { left -= row.integer(1) - row.integer(0) + 1 }
+            defer { left -= Extent.count(row) }
             return left > 0
         }
     }
@@ -122,7 +122,7 @@ final class Backlog {
         let dropped = try drop { row in
             let deadline = row.integer(1) > pendingSeq ? pendingDeadline : deadline
             guard excess > 0 || isAgeDue && row.integer(2) < deadline else { return false }
-            excess -= row.integer(3)
+            excess -= Extent.bytes(row, 3)
             return true
         }
         return dropped.count
@@ -160,7 +160,7 @@ final class Backlog {
         defer { select.reset() }
         while try select.step(), isWanted(select) {
             (oldest.first, oldest.last) = (select.integer(0), select.integer(1))
-            oldest.count += Int(clamping: oldest.last - oldest.first + 1)
+            oldest.count += Int(Extent.count(select))
             let (earliest, latest) = (select.integer(4), select.integer(5))
             let times = min(earliest, oldest.times?.lowerBound ?? earliest)...max(latest, earliest)
             oldest.times = times.lowerBound...max(times.upperBound, oldest.times?.upperBound ?? times.upperBound)

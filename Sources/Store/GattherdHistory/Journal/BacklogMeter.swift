@@ -33,7 +33,7 @@ final class BacklogMeter {
         var rows = 0
         while try select.step() {
             counted = select.integer(0)
-            bytes += select.integer(1)
+            bytes += Extent.bytes(select, 1)
             rows += 1
         }
         if rows < Self.slice { counted = last }
@@ -48,7 +48,7 @@ final class BacklogMeter {
         defer { statement.reset() }
         while try statement.step() {
             let first = statement.integer(0)
-            if first <= counted || first > last { staged -= statement.integer(1) }
+            if first <= counted || first > last { staged -= Extent.bytes(statement, 1) }
         }
     }
 

@@ -153,6 +153,16 @@ struct Extent {
         return true
     }
 
+    /// Returns the number of readings of a row that begins with `first` and `last`, whatever a damaged row has.
+    static func count(_ row: borrowing Statement) -> Int64 {
+        min(max(1, row.integer(1) &- row.integer(0) &+ 1), capacity)
+    }
+
+    /// Returns the bytes in a column, within bounds in which sums do not overflow.
+    static func bytes(_ row: borrowing Statement, _ column: Int32) -> Int64 {
+        min(max(0, row.integer(column)), 1 << 40)
+    }
+
     /// True if the time range stays short; stored records of a device may be much older than its values.
     private func fits(_ next: Extent) -> Bool {
         let (range, overflow) = max(latest, next.latest).subtractingReportingOverflow(min(earliest, next.earliest))

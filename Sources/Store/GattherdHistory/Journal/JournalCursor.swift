@@ -92,12 +92,13 @@ final class CursorTable {
 
     /// Returns the cursor; `nil` for a consumer that never had one.
     func cursor(of consumer: String) throws(StoreFault) -> Int64? {
-        try select.firstInteger(binding: consumer)
+        // Numbers begin at 1, but a damaged row may have any.
+        try select.firstInteger(binding: consumer).map { max(0, $0) }
     }
 
     /// The lowest cursor of all consumers, or 0.
     func lowest() throws(StoreFault) -> Int64 {
-        try selectLowest.firstInteger() ?? 0
+        max(0, try selectLowest.firstInteger() ?? 0)
     }
 
     func set(_ consumer: String, to cursor: Int64) throws(StoreFault) {

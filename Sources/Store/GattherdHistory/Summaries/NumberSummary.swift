@@ -2,6 +2,9 @@ import GattherdModel
 
 /// The count, sum, minimum and maximum of numbers.
 struct NumberSummary {
+    /// The maximum of a row, more than an hour can have: sums do not overflow, whatever a damaged row has.
+    private static let most: Int64 = 1 << 40
+
     private(set) var n: Int64
     private(set) var min: SampleValue
     private(set) var max: SampleValue
@@ -22,7 +25,7 @@ struct NumberSummary {
     /// Creates a summary; `nil` if `min` and `max` are not numbers.
     init?(n: Int64, sum: Double, min: SampleValue, max: SampleValue) {
         guard n > 0, min.numberOrFlag != nil, max.numberOrFlag != nil else { return nil }
-        self.n = n
+        self.n = Swift.min(n, Self.most)
         rawSum = sum
         self.min = min
         self.max = max

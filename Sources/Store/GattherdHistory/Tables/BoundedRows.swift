@@ -14,6 +14,14 @@ final class BoundedRows {
     private struct Amount {
         var rows: Int64 = 0
         var bytes: Int64 = 0
+
+        init() {}
+
+        /// Reads two columns, within bounds in which sums do not overflow, whatever a damaged row has.
+        init(_ row: borrowing Statement, from column: Int32) {
+            rows = min(max(0, row.integer(column)), 1 << 60)
+            bytes = min(max(0, row.integer(column + 1)), 1 << 60)
+        }
     }
 
     private struct Source {
@@ -29,6 +37,7 @@ final class BoundedRows {
     private let total: Statement
     private let largest: Statement
     private let deleteOldest: Statement
+    private let forget: Statement
     private let connection: SQLiteConnection
     private var amount: Amount?
 
@@ -53,6 +62,10 @@ final class BoundedRows {
             """,
             on: connection
         )
+        forget = try Statement(
+            "DELETE FROM source WHERE list = '\(table)' AND device = coalesce(?1, '') AND kind = ?2",
+            on: connection
+        )
     }
 
     /// The size of the rows and their index entries in bytes.
@@ -71,6 +84,8 @@ final class BoundedRows {
         defer { recount() }
         guard let source = try largestSource() else { return }
         try deleteOldest.run(binding: source.device, source.kind, surplus(of: source.amount))
+        // A damaged file may count a source that has no rows.
+        if connection.changes == 0 { try forget.run(binding: source.device, source.kind) }
     }
 
     /// The number of the source's rows to delete now: not all at once, because another source may soon be the largest.
@@ -89,14 +104,14 @@ final class BoundedRows {
 
     private func count() throws(StoreFault) -> Amount {
         defer { total.reset() }
-        return try total.step() ? Amount(rows: total.integer(0), bytes: total.integer(1)) : Amount()
+        return try total.step() ? Amount(total, from: 0) : Amount()
     }
 
     private func largestSource() throws(StoreFault) -> Source? {
         largest.bind(current.rows > limit.rows)
         defer { largest.reset() }
         guard try largest.step() else { return nil }
-        let amount = Amount(rows: largest.integer(2), bytes: largest.integer(3))
+        let amount = Amount(largest, from: 2)
         return Source(device: largest.optionalText(0), kind: largest.text(1), amount: amount)
     }
 }
