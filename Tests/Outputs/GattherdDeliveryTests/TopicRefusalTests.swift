@@ -267,13 +267,12 @@ struct TopicRefusalTests {
     }
 
     @Test func `a state that is set aside is published again in the same session`() async throws {
-        let book = Locked(Book())
+        let isRefusing = Locked(true)
         let broker = try FakeBroker { client, _ in
             client.accept()
             while let packet = client.next() {
                 let isState = packet.kind == .publish && packet.topic.hasSuffix("bridge/state")
-                if isState { book.withLock { $0.topics.append(packet.topic) } }
-                client.answer(packet, reason: isState && book.withLock { $0.topics.count } < 4 ? 0x87 : 0)
+                client.answer(packet, reason: isState && isRefusing.withLock { $0 } ? 0x87 : 0)
             }
         }
         let fixture = DeliveryFixture(try Broker())
@@ -285,8 +284,10 @@ struct TopicRefusalTests {
             try await eventually {
                 // The broker must accept something else in between.
                 fixture.log.commit(1)
-                return book.withLock { $0.topics.count } == 4 && delivery.deliveryStatus.refusals.isEmpty
+                return delivery.deliveryStatus.refusals.map(\.topic) == ["gattherd/lab/bridge/state"]
             }
+            isRefusing.withLock { $0 = false }
+            try await eventually { delivery.deliveryStatus.refusals.isEmpty }
         }
         #expect(delivery.counters.topicsSetAside.value == 1)
         #expect(delivery.counters.connects.value == 1)
