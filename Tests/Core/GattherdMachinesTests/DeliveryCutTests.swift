@@ -73,6 +73,16 @@ import Testing
         #expect(world.sessions.last == Array(11...30))
     }
 
+    @Test func `readings of QoS 0, whose arrival nothing shows, are published again in spite of the last will`() {
+        var world = World.connected(committed: 30)
+        for _ in 0..<3 {
+            world.acknowledge(first: 10, isConfirmed: false)
+            world.reconnect(lastWill: world.session)
+        }
+        world.runUntilIdle()
+        #expect(world.sessions.last == Array(1...30))
+    }
+
     @Test func `the last will counts after failed attempts to connect`() {
         var world = World.connected(committed: 30)
         for _ in 0..<3 {
@@ -170,14 +180,15 @@ import Testing
 
 extension DeliveryTestWorld {
     /// Acknowledges the first messages in flight, at most `count`.
-    fileprivate mutating func acknowledgeWaiting(_ count: Int) {
+    fileprivate mutating func acknowledgeWaiting(_ count: Int, isConfirmed: Bool = true) {
         let seqs = unacknowledged.prefix(count)
         unacknowledged.removeFirst(seqs.count)
-        if let session { step(.answered(session: session, seqs.map { PublishOutcome(seq: $0, .accepted) })) }
+        let outcomes = seqs.map { PublishOutcome(seq: $0, .accepted, isConfirmed: isConfirmed) }
+        if let session { step(.answered(session: session, outcomes)) }
     }
 
     /// Acknowledges the first messages of a session, as soon as they are published.
-    fileprivate mutating func acknowledge(first count: Int) {
+    fileprivate mutating func acknowledge(first count: Int, isConfirmed: Bool = true) {
         var left = count
         for _ in 0..<50 where left > 0 {
             answerAll()
@@ -186,7 +197,7 @@ extension DeliveryTestWorld {
                 continue
             }
             let before = unacknowledged.count
-            acknowledgeWaiting(left)
+            acknowledgeWaiting(left, isConfirmed: isConfirmed)
             left -= min(left, before)
         }
     }

@@ -210,13 +210,16 @@ public struct PublishOutcome: Hashable, Sendable {
 
     public let seq: Int64
     public let verdict: Verdict
+    /// False for a message of QoS 0: it was sent, but nothing shows that the broker has it.
+    public let isConfirmed: Bool
 
     /// True if the broker has accepted the reading.
     public var isAcknowledgement: Bool { verdict == .accepted || verdict == .noSubscribers }
 
-    public init(seq: Int64, _ verdict: Verdict) {
+    public init(seq: Int64, _ verdict: Verdict, isConfirmed: Bool = true) {
         self.seq = seq
         self.verdict = verdict
+        self.isConfirmed = isConfirmed
     }
 }
 

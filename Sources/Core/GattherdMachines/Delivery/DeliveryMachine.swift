@@ -245,7 +245,7 @@ public struct DeliveryMachine: Sendable {
         gate.answered(sentAt: sentAt)
         let decision = gate.handle(outcome.verdict, on: reading, at: now)
         if decision.isDone, !mustFollow(outcome) {
-            window?.acknowledge(reading.seq, at: now)
+            window?.acknowledge(reading.seq, isConfirmed: outcome.isConfirmed, at: now)
         } else {
             window?.putBack(reading.seq)
         }

@@ -21,7 +21,9 @@ extension DeliveryWindow {
         var isFirst = true
         /// True if the reading was delayed, and the cursor has passed it before.
         var isLate = false
-        /// True if the last session acknowledged it, and it was not sent since.
+        /// True if the broker has acknowledged it; a reading of QoS 0 counts as delivered without that.
+        var isConfirmed = false
+        /// True if the broker acknowledged it in the last session, and it was not sent since.
         var isKept = false
 
         /// True if the cursor may pass the entry.

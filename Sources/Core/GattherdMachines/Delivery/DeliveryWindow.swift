@@ -228,9 +228,10 @@ struct DeliveryWindow: Sendable {
     }
 
     /// Marks a reading in flight as acknowledged and advances the cursor over contiguous entries.
-    mutating func acknowledge(_ seq: Int64, at now: Duration) {
+    mutating func acknowledge(_ seq: Int64, isConfirmed: Bool, at now: Duration) {
         guard let index = index(of: seq), entries[index].state == .inFlight else { return }
         entries[index].state = .acknowledged
+        entries[index].isConfirmed = isConfirmed
         if entries[index].isFirst { inFlight -= 1 }
         if entries[index].isLate { delayed.endHold(seq) }
         advance(at: now)
@@ -280,7 +281,7 @@ struct DeliveryWindow: Sendable {
         for index in trail.kept..<entries.count
         where entries[index].state == .acknowledged && (index < first || entries[index].passedAt > .zero) {
             putBack(at: index, isInFlight: false)
-            entries[index].isKept = true
+            entries[index].isKept = entries[index].isConfirmed
         }
         (first, next) = (trail.kept, trail.kept)
         trail.rewind(to: first)

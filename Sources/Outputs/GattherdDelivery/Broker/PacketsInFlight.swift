@@ -42,7 +42,7 @@ struct ReadingsInFlight {
         guard count > 0 else { return [] }
         let sent = unsent.prefix(count)
         unsent.removeFirst(sent.count)
-        return sent.joined().map { PublishOutcome(seq: $0, .accepted) }
+        return sent.joined().map { PublishOutcome(seq: $0, .accepted, isConfirmed: false) }
     }
 }
 
