@@ -226,11 +226,12 @@ extension ControlError {
 extension BluetoothError {
     /// True if the device may have received the value of a write that failed, because its response is lost.
     ///
-    /// BlueZ reports a response that does not come as the ATT error 0x0E.
+    /// BlueZ reports a response that does not come as the ATT error 0x0E, or as a failure without a code. An error that
+    /// is not transient is the device's own answer, or a refusal before the write.
     fileprivate var mayHaveWritten: Bool {
         switch kind {
-        case .notConnected, .timedOut, .cancelled, .serviceUnavailable, .adapterUnavailable, .att(0x0E): true
-        default: false
+        case .busy, .unknownPeripheral, .unknownAttribute, .att(0x11): false
+        default: isTransient
         }
     }
 }
