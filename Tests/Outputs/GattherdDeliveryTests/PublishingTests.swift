@@ -289,6 +289,17 @@ struct PublishingTests {
         #expect(limit.count == 1)
     }
 
+    @Test func `the limit of arrays grows more slowly after each session that an array has ended`() {
+        var limit = ArrayLimit()
+        for patience in [400, 1600, 6400] {
+            limit.refuse(100, hasEndedSession: true)
+            for _ in 1..<patience { limit.accept(50) }
+            #expect(limit.count == 50)
+            limit.accept(50)
+            #expect(limit.count == 100)
+        }
+    }
+
     @Test func `a stream may be published without retain and with an expiry`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

@@ -39,7 +39,7 @@ final class ReadingPublisher {
     /// has passed.
     func endSession(unansweredArray count: Int?) {
         guard let count else { return }
-        limit.refuse(count)
+        limit.refuse(count, hasEndedSession: true)
         isLimitLearned = true
     }
 
@@ -221,23 +221,27 @@ final class ReadingPublisher {
 /// The maximum number of readings of an array that fit into the broker's largest packet; halved by each array that does
 /// not fit.
 ///
-/// A number of arrays of this size doubles it again, as readings of other streams may be smaller.
+/// A number of arrays of this size doubles it again, as readings of other streams may be smaller. This number grows
+/// with each session that an array has ended, because the next attempt may end another one.
 struct ArrayLimit: Hashable, Sendable {
-    /// The arrays after which a larger one is tried.
-    private static let patience = 100
+    private static let longestPatience = 100_000
 
     private(set) var count = Int.max
     private var accepted = 0
+    /// The number of arrays after which a larger one is tried.
+    private var patience = 100
 
     mutating func accept(_ readings: Int) {
         guard readings >= count else { return }
         accepted += 1
-        guard accepted >= Self.patience else { return }
+        guard accepted >= patience else { return }
         (count, accepted) = (count > Int.max / 2 ? .max : count * 2, 0)
     }
 
-    mutating func refuse(_ readings: Int) {
+    /// Records an array that did not fit; `hasEndedSession` is true if the session ended with it.
+    mutating func refuse(_ readings: Int, hasEndedSession: Bool = false) {
         (count, accepted) = (max(1, readings / 2), 0)
+        if hasEndedSession { patience = min(patience * 4, Self.longestPatience) }
     }
 }
 
