@@ -506,6 +506,18 @@ class ModuleTests(unittest.TestCase):
         """)
         self.assertEqual(marks, ['03-27T23:00', '03-28T23:00', '03-29T22:00', '03-30T22:00'])
 
+    def test_the_hour_that_the_clocks_repeat_has_marks(self) -> None:
+        marks = self.page.run("""
+            const { getTimezoneOffset } = Date.prototype;
+            Date.prototype.getTimezoneOffset = function () { return this < Date.UTC(2026, 9, 25, 1) ? -120 : -60; };
+            try {
+              return timeMarks(Date.UTC(2026, 9, 25), Date.UTC(2026, 9, 25, 2), 400).map(([time]) => new Date(time).toISOString().slice(11, 16));
+            } finally {
+              Date.prototype.getTimezoneOffset = getTimezoneOffset;
+            }
+        """)
+        self.assertEqual(marks, ['00:00', '00:30', '01:00', '01:30', '02:00'])
+
     def test_devices_are_sorted_and_grouped(self) -> None:
         names = self.page.run("""
             const device = (name, members) => ({ name, label: name, area: null, rssi: null, lastHeard: 0, battery: null, ...members });

@@ -44,8 +44,10 @@ export function valueAxis(least, most) {
 /** Returns the marks of a time axis: times, and their text. */
 export function timeMarks(from, to, width) {
   const step = times.find((each) => (to - from) / each <= Math.max(2, width / 90)) ?? times.at(-1);
-  const offset = (time) => new Date(time).getTimezoneOffset() * 60 * second;
-  const shift = offset(from);
+  const zone = (time) => new Date(time).getTimezoneOffset() * 60 * second;
+  const shift = zone(from);
+  // The hour that the clocks repeat has marks, too.
+  const offset = step > hour ? zone : () => shift;
   const marks = [];
   for (let local = Math.ceil((from - shift) / step) * step; ; local += step) {
     // A day in which the clocks change has 23 or 25 hours.
