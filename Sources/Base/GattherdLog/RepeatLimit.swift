@@ -60,7 +60,7 @@ struct RepeatLimit {
 
     /// Returns reports about the suppressed entries of windows that are over.
     ///
-    /// A report is the only entry of its cause in the next minute.
+    /// A report is the only entry of its cause in the next minute, unless it follows a quiet minute.
     private mutating func closeWindows(_ now: Duration) -> [LogEntry] {
         var entries: [LogEntry] = []
         due = .seconds(Int64.max / 2)
@@ -69,7 +69,8 @@ struct RepeatLimit {
                 due = min(due, window.start + Self.period)
                 continue
             }
-            windows[key] = Window(start: now, allowance: 0)
+            let isQuiet = now - window.start >= Self.period * 2
+            windows[key] = isQuiet ? nil : Window(start: now, allowance: 0)
             let fields = key.subject.map { [$0] } ?? []
             let entry = LogEntry(level: window.level, message: key.message, fields: fields)
             entries.append(entry.reporting(window.suppressed))

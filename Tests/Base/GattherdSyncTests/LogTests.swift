@@ -176,6 +176,12 @@ import Testing
         #expect((0..<20).flatMap { _ in limit.filter(Self.entry(), at: .seconds(130)) }.count == 10)
     }
 
+    @Test mutating func `an entry that follows a late report passes`() {
+        for _ in 0..<30 { _ = limit.filter(Self.entry(), at: .zero) }
+        #expect(limit.filter(Self.entry("other"), at: .seconds(300)).map(Self.suppressed) == ["20", nil])
+        #expect(limit.filter(Self.entry(), at: .seconds(301)).map(Self.suppressed) == [nil])
+    }
+
     @Test mutating func `devices and messages are limited separately, debug entries are not limited`() {
         for _ in 0..<20 { _ = limit.filter(Self.entry(), at: .zero) }
         #expect(limit.filter(Self.entry(), at: .zero).isEmpty)
