@@ -14,9 +14,10 @@ struct RepeatLimit {
         var start: Duration
         var allowance = RepeatLimit.burst
         var written = 0
-        /// The number of suppressed entries and their highest level.
+        /// The number of suppressed entries, their highest level and the fields of the last one.
         var suppressed = 0
         var level = LogLevel.info
+        var fields: [LogField] = []
     }
 
     private static let burst = 10
@@ -51,6 +52,7 @@ struct RepeatLimit {
         guard window.written < window.allowance else {
             window.suppressed += 1
             window.level = max(window.level, entry.level)
+            window.fields = entry.fields
             due = min(due, window.start + Self.period)
             return nil
         }
@@ -71,8 +73,7 @@ struct RepeatLimit {
             }
             let isQuiet = now - window.start >= Self.period * 2
             windows[key] = isQuiet ? nil : Window(start: now, allowance: 0)
-            let fields = key.subject.map { [$0] } ?? []
-            let entry = LogEntry(level: window.level, message: key.message, fields: fields)
+            let entry = LogEntry(level: window.level, message: key.message, fields: window.fields)
             entries.append(entry.reporting(window.suppressed))
         }
         return entries

@@ -161,6 +161,16 @@ import Testing
         #expect(limit.filter(Self.entry("other"), at: .seconds(62)).count == 1)
     }
 
+    @Test mutating func `a report has the fields of the last suppressed entry`() {
+        func failed(_ reason: String) -> LogEntry {
+            let fields = [LogField("device", "strap"), LogField("reason", reason)]
+            return LogEntry(level: .warning, message: "link failed", fields: fields)
+        }
+        for number in 0..<12 { _ = limit.filter(failed("\(number)"), at: .zero) }
+        let report = limit.filter(Self.entry("other"), at: .seconds(61)).first
+        #expect(report?.fields == failed("11").fields + [LogField("suppressed", 2)])
+    }
+
     @Test mutating func `causes that repeat at the same time pass once a minute each`() {
         let entries = ["a", "b", "c"].map { Self.entry("link failed", $0) }
         var passed: [LogEntry] = []
