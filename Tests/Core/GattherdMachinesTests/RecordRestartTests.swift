@@ -107,6 +107,25 @@ struct RecordRestartTests {
         #expect(bench.stored.allSatisfy { $0.doubt == nil })
     }
 
+    @Test(arguments: [0, 4], 1...3)
+    func `live records of a reset device whose clock starts anew are stored once`(width: Int, live: Int) {
+        var bench = RecordBench()
+        bench.procedure = .accessControlPoint(width: width)
+        bench.make(20)
+        #expect(bench.connect() == .complete)
+        bench.device.reset()
+        bench.device.clockError = -20 * 31_536_000_000_000
+        bench.make(40)
+        // The clocks are compared, and the link is cut before the first stored record.
+        #expect(bench.connect(cutAfter: 0) == nil)
+        bench.makeLive(live)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.greatestError(bench.times) <= 1)
+        #expect(bench.stored.allSatisfy { $0.doubt == nil })
+        #expect(bench.notices == [.clockSet, .restarted])
+    }
+
     @Test func `live records before the first download are in order with stored ones from before a wrap`() {
         var bench = RecordBench(rule: Self.wrapping)
         (bench.device.numberBits, bench.device.capacity) = (8, 96)

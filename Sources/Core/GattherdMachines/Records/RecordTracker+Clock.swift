@@ -49,11 +49,25 @@ extension RecordTracker {
         return clock.date(record.reading, after: (earlier ?? last)?.time, at: now)
     }
 
-    /// Dates the record that has restarted the numbers again: it is later than those before.
-    mutating func redate(_ mark: inout RecordMark, _ record: ReceivedRecord, at now: Int64) -> DeviceClock.Dated {
-        let dated = date(record, mark.number, at: now)
+    /// Dates a record that restarts the numbers, if its time is uncertain: it is later than those before.
+    ///
+    /// Its time then tells whether the record with the highest number belongs to the new series, too.
+    mutating func redate(
+        _ mark: inout RecordMark,
+        _ dated: inout DeviceClock.Dated,
+        _ record: ReceivedRecord,
+        after earlier: RecordMark?,
+        at now: Int64
+    ) {
+        guard !dated.isComparable else { return }
+        let earliest = earlier?.receipt == nil ? earlier?.time : nil
+        dated = clock.date(record.reading, after: earliest, at: now)
         (mark.time, mark.receipt) = (dated.time, dated.isComparable ? nil : now)
-        return dated
+    }
+
+    /// True if the record was certainly made after the newest stored one.
+    func isMadeAfter(_ done: RecordMark, _ mark: RecordMark, _ dated: DeviceClock.Dated) -> Bool {
+        dated.isComparable && dated.doubt == nil && mark.time > done.time + Self.resolution
     }
 
     /// The time in seconds since 1970 from which records are requested; `nil` for all.

@@ -189,9 +189,7 @@ public struct RecordTracker: Hashable, Sendable {
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
         defer { (lastNumber, lastTime) = (mark.number, Timestamp(microseconds: mark.time)) }
-        let series = generation
-        if isKnown(&mark, dated) { return .duplicate }
-        if generation != series, !dated.isComparable { dated = redate(&mark, record, at: now.microseconds) }
+        if isKnown(&mark, &dated, record, at: now.microseconds) { return .duplicate }
         return store(mark, dated, at: now.microseconds)
     }
 
@@ -249,7 +247,12 @@ public struct RecordTracker: Hashable, Sendable {
     }
 
     /// True if the record is stored already; recognises numbers that restart.
-    private mutating func isKnown(_ mark: inout Mark, _ dated: DeviceClock.Dated) -> Bool {
+    private mutating func isKnown(
+        _ mark: inout Mark,
+        _ dated: inout DeviceClock.Dated,
+        _ record: ReceivedRecord,
+        at now: Int64
+    ) -> Bool {
         if isFromBefore(mark, dated) { return true }
         guard let done, mark.number <= done.number else {
             guard received.contains(mark.number) else { return false }
@@ -260,16 +263,13 @@ public struct RecordTracker: Hashable, Sendable {
         if isTimed, isMadeAfter(done, mark, dated) { return received.contains(mark.number) }
         let isSame = (mark.number, mark.digest) == (done.number, done.digest)
         guard isSame || (mark.number < done.number && !startsAnew(mark, after: done, dated)) else {
+            redate(&mark, &dated, record, after: done, at: now)
             restart(by: &mark, dated)
+            redate(&mark, &dated, record, after: before, at: now)
             return false
         }
         (isContinuing, hasKnown) = (isContinuing || isSame, true)
         return true
-    }
-
-    /// True if the record was certainly made after the newest stored one.
-    private func isMadeAfter(_ done: Mark, _ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
-        dated.isComparable && dated.doubt == nil && mark.time > done.time + Self.resolution
     }
 
     /// True for a record with a number from before the numbers restarted.
