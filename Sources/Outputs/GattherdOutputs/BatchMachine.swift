@@ -264,8 +264,8 @@ public struct BatchMachine: Transducer {
             return refused(count, fault, at: now)
         case (.cursor, nil): return []
         case (_, _?) where ended.wasCancelled: return []
-        case (.write(let count, _), let fault?) where fault.kind == .unavailable && isSlow(ended):
-            sizer.timedOut(count)
+        case (.write(let count, _), let fault?) where fault.kind == .unavailable:
+            if isSlow(ended) { sizer.timedOut(count) } else { sizer.failed(count) }
             return failed(fault, at: now)
         case (_, let fault?): return failed(fault, at: now)
         }

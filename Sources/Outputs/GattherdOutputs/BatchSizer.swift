@@ -1,10 +1,12 @@
 /// The size of batches: small at first, doubled with each fast success.
 ///
 /// A refusal halves the size until the refused entry is alone; a time-out halves it until a slow receiver manages it.
+/// Failures without a time-out halve it as ``BatchCeiling`` decides.
 struct BatchSizer: Sendable {
     private let most: Int
     private let maximumRefusals: Int
     private var limit: Int
+    private var ceiling = BatchCeiling()
     /// The number of entries at the head of the queue that contain a refused one.
     private var suspects = 0
     /// The number of entries that were refused in a row, and the last refusal.
@@ -23,9 +25,10 @@ struct BatchSizer: Sendable {
     /// Records a success; fast if twice as many entries would not take too long.
     mutating func accepted(_ count: Int, isFast: Bool) {
         refusals = 0
+        ceiling.accept(count)
         if suspects > 0 {
             suspects = max(0, suspects - count)
-        } else if isFast {
+        } else if isFast, ceiling.allowsGrowth(from: limit, after: count) {
             limit = min(most, limit * 2)
         }
     }
@@ -35,11 +38,18 @@ struct BatchSizer: Sendable {
         if count > 0 { limit = max(1, min(limit, count) / 2) }
     }
 
+    /// Records that a call failed without taking long; `count` is 0 for a call without entries.
+    mutating func failed(_ count: Int) {
+        guard count > 0, ceiling.fail(count) else { return }
+        limit = max(1, min(limit, count) / 2)
+    }
+
     /// Records the refusal of a batch.
     ///
     /// - Returns: True if its only entry must be skipped.
     mutating func refused(_ count: Int, _ fault: OutputFault) -> Bool {
         suspects = count > 1 ? count : 0
+        ceiling.refuse()
         guard count <= 1 else { return false }
         limit = 1
         refusals += 1

@@ -203,13 +203,44 @@ import Testing
         #expect(world.machine.output.skipped == 4)
     }
 
-    @Test func `a receiver that is down at once does not shrink batches`() {
+    @Test func `batches that a network cuts at once are halved, and large ones are tried ever more seldom`() {
+        var world = World.started(committed: 20_000, BatchOptions())
+        world.cutAbove = 100
+        world.runUntilIdle()
+        #expect(world.received == Array(1...20_000))
+        #expect(world.calls.count { $0.count > 100 } < 6)
+        world.cutAbove = nil
+        world.commit(100_000)
+        world.runUntilIdle()
+        #expect(world.calls.contains { $0.count == 1000 }, "the network is good again")
+    }
+
+    @Test func `batches are halved when a network begins to cut those of their size`() {
+        var world = World.started(committed: 3000)
+        world.runUntilIdle()
+        world.cutAbove = 100
+        world.commit(3000)
+        world.runUntilIdle()
+        #expect(world.received == Array(1...6000))
+        #expect(world.calls.count { $0.count > 100 } < 12)
+    }
+
+    @Test func `a short failure does not shrink batches, and after a long one they soon are large again`() {
         var world = World.started(committed: 1000)
         world.fault = Self.down
-        world.runUntilIdle(limit: .seconds(600))
+        // Two attempts.
+        world.runUntilIdle(limit: .milliseconds(1900))
         world.fault = nil
         world.runUntilIdle()
-        #expect(world.calls.last?.count == 1000)
+        #expect(world.received == Array(1...1000) && world.calls.last?.count == 1000)
+        world.fault = Self.down
+        world.commit(2000)
+        world.runUntilIdle(limit: .seconds(600))
+        world.fault = nil
+        let failed = world.calls.count
+        world.runUntilIdle()
+        #expect(world.received == Array(1...3000))
+        #expect(world.calls.count < failed + 15 && world.calls.dropFirst(failed).contains { $0.count > 500 })
     }
 
     @Test func `entries that a cancelled call has delivered are not repeated`() throws {

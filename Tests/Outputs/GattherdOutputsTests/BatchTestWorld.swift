@@ -25,6 +25,8 @@ struct BatchTestWorld {
     var pace = Duration.zero
     /// The time after which a slow call is ended by the sink or by its network; `nil`: the machine cancels it.
     var connectionLife: Duration?
+    /// The number of entries above which the network cuts a call at once.
+    var cutAbove: Int?
     var reports: [BatchMachine.Report] = []
     var saves = 0
     var isClosed = false
@@ -151,6 +153,7 @@ struct BatchTestWorld {
 
     private mutating func write(_ entries: [JournalEntry], after: Int64, through: Int64) -> OutputFault? {
         if let fault { return fault }
+        if let cutAbove, entries.count > cutAbove { return OutputFault(.unavailable, "connection reset") }
         if entries.contains(where: { refused.contains($0.seq) }) { return OutputFault(.refused, "bad") }
         if keepsCursor {
             guard after == receiverCursor else { return OutputFault(.unavailable, "another cursor") }
