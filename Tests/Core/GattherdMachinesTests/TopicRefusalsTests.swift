@@ -103,6 +103,7 @@ extension TopicRefusals.Options {
         _ refusals: inout TopicRefusals,
         at topic: String,
         after others: String...,
+        mayBeTooLarge: Bool = false,
         now: Duration
     ) -> TopicRefusals.Finding? {
         refusals.began(at: now)
@@ -111,7 +112,7 @@ extension TopicRefusals.Options {
             _ = refusals.acknowledged(1)
         }
         refusals.sent(topic, identifier: 2, .message)
-        return refusals.sessionEnded("gone", at: now)
+        return refusals.sessionEnded("gone", mayBeTooLarge: mayBeTooLarge, at: now)
     }
 
     @Test func `the first topic is set aside only after it has been blamed for 20 s`() {
@@ -124,6 +125,17 @@ extension TopicRefusals.Options {
             let finding = endSession(&refusals, at: "b", after: "x", now: .seconds(20))
             #expect(finding == (attempt == 3 ? .setAside("b") : nil))
         }
+    }
+
+    @Test func `a topic whose message may be too large is set aside only after 20 s, also behind another one`() {
+        var refusals = TopicRefusals()
+        for second in [0, 1, 20] { _ = endSession(&refusals, at: "a", after: "x", now: .seconds(second)) }
+        #expect(refusals["a"] != nil)
+        for second in 21..<41 {
+            let finding = endSession(&refusals, at: "b", after: "x", mayBeTooLarge: true, now: .seconds(second))
+            #expect(finding == nil)
+        }
+        #expect(endSession(&refusals, at: "b", after: "x", mayBeTooLarge: true, now: .seconds(41)) == .setAside("b"))
     }
 
     @Test func `a broker that accepts nothing has no topic set aside`() {

@@ -12,7 +12,7 @@
 /// else: a message on another topic that it accepted in the same session. Without proof the topic is deferred: the
 /// next session sends it behind the others (``defers(_:at:)``). If the broker accepts no topic at all, it is faulty,
 /// and all blames are removed. The first topic must also have been blamed for some time, because a broker may fail
-/// for a moment.
+/// for a moment. The same holds for each topic while its message may be too large, because the next one is smaller.
 ///
 /// Time is passed in, counted from any fixed instant.
 public struct TopicRefusals: Sendable {
@@ -52,7 +52,9 @@ public struct TopicRefusals: Sendable {
 
     /// The durations of the search.
     public struct Options: Sendable {
-        /// The least time from the first refusal, or the first blame if none is set aside, until a topic is set aside.
+        /// The least time from the first refusal until a topic is set aside.
+        ///
+        /// It counts from the first blame too, if no other topic is set aside or the message may be too large.
         public var delay = Duration.seconds(20)
         /// The pause before a topic is tried again; each is twice as long as the one before, up to six times this.
         public var retryPause = Duration.seconds(600)
@@ -254,9 +256,15 @@ public struct TopicRefusals: Sendable {
     ///
     /// - Parameters:
     ///   - reason: The broker's reason, or a text that it gave none, for display.
+    ///   - mayBeTooLarge: True if the session may have ended because of the size of a message, and the next session
+    ///     sends a smaller one.
     ///   - now: The time.
     /// - Returns: The conclusion, if there is one.
-    public mutating func sessionEnded(_ reason: String, at now: Duration) -> Finding? {
+    public mutating func sessionEnded(
+        _ reason: String,
+        mayBeTooLarge: Bool = false,
+        at now: Duration
+    ) -> Finding? {
         let unanswered = sent.unanswered
         suspects = Set(unanswered.filter { $0.origin == .message || $0.origin == .subscription }.map(\.topic))
         let first = unanswered.first
@@ -270,7 +278,7 @@ public struct TopicRefusals: Sendable {
             return nil
         }
         guard proof.isAccepting(without: first.topic) else { return postpone(first.topic) }
-        guard recordBlame(first.topic, at: now) else { return nil }
+        guard recordBlame(first.topic, needsTime: refusals.isEmpty || mayBeTooLarge, at: now) else { return nil }
         return setAside(first.topic, reason, at: now).map(Finding.setAside)
     }
 
@@ -286,12 +294,12 @@ public struct TopicRefusals: Sendable {
     }
 
     /// Records a blame; returns true if the topic must be set aside.
-    private mutating func recordBlame(_ topic: String, at now: Duration) -> Bool {
+    private mutating func recordBlame(_ topic: String, needsTime: Bool, at now: Duration) -> Bool {
         if blames.count >= Self.capacity { blames.removeAll() }
         var blame = blames[topic] ?? Blame(since: now)
         blame.count += 1
         blames[topic] = blame
-        return blame.count >= Self.blameLimit && (!refusals.isEmpty || now - blame.since >= options.delay)
+        return blame.count >= Self.blameLimit && (!needsTime || now - blame.since >= options.delay)
     }
 
     private mutating func setAside(_ topic: String, _ reason: String, at now: Duration) -> String? {

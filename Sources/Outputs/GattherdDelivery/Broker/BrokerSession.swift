@@ -227,7 +227,7 @@ extension BrokerSession {
 
     /// Records that the broker ended the session, possibly because of a topic.
     private func blameTopic(_ reason: String) {
-        if isConnected { admission.endSession(reason) }
+        if isConnected { admission.endSession(reason, mayBeTooLarge: sender.unansweredArray != nil) }
     }
 
     private func fault(_ error: MQTTConnectionError) -> BrokerFault {

@@ -67,9 +67,9 @@ extension TopicAdmission {
     /// Ends the caution when it has lasted too long; returns true if it did.
     func endCaution() -> Bool { refusals.relax(at: context.now) }
 
-    /// Records that the broker ended the session, possibly because of a topic.
-    func endSession(_ reason: String) {
-        switch refusals.sessionEnded(reason, at: context.now) {
+    /// Records that the broker ended the session, possibly because of a topic or of the size of a message.
+    func endSession(_ reason: String, mayBeTooLarge: Bool) {
+        switch refusals.sessionEnded(reason, mayBeTooLarge: mayBeTooLarge, at: context.now) {
         case .setAside(let topic): setAside(topic)
         case .chosenTopic: suspendChosenTopics(reason)
         case .brokerAcceptsNothing: context.logger.brokerAcceptsNothing(reason)
