@@ -83,6 +83,23 @@ import Testing
         #expect(world.sessions.last == Array(1...30))
     }
 
+    @Test func `a last will that arrives after the first readings excludes none of the next`() {
+        var options = DeliveryMachine.Options()
+        options.pace = TokenBucket(rate: 300, burst: 5)
+        var world = World.connected(committed: 30, options)
+        var lost: Int?
+        for _ in 0..<3 {
+            world.acknowledge(first: 10)
+            lost = world.session
+            world.reconnect(lastWill: nil)
+        }
+        world.acknowledge(first: 5)
+        #expect(world.sessions.last == Array(1...5) && world.unacknowledged.isEmpty)
+        if let session = world.session, let lost { world.step(.lastWillFound(session: session, of: lost)) }
+        world.runUntilIdle()
+        #expect(world.sessions.last == Array(1...30))
+    }
+
     @Test func `the last will counts after failed attempts to connect`() {
         var world = World.connected(committed: 30)
         for _ in 0..<3 {

@@ -24,7 +24,7 @@ struct PublishGate: Sendable {
     /// True once the retained state is published.
     private var isOpen = false
     /// True once a reading of this session was acknowledged or skipped.
-    private var isProven = false
+    private(set) var isProven = false
     /// The time before which nothing is published.
     private var drainAt = Duration.zero
     /// The time at which publishing can continue without another event.
