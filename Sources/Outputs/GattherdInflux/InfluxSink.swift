@@ -6,9 +6,17 @@ import GattherdSync
 
 /// Writes readings to InfluxDB, or to a server that understands its API.
 public final class InfluxSink: BatchSink {
+    private enum Compression: Sendable {
+        case none
+        /// The server has not accepted a compressed body yet.
+        case unproven
+        case proven
+    }
+
     private struct State: Sendable {
         var points: PointWriter
         var limit = BodyLimit()
+        var compression: Compression
         var credentials: InfluxCredentials?
         /// True if the server refused the credentials, so that their file may have newer ones.
         var mustReadCredentials = false
@@ -40,7 +48,8 @@ public final class InfluxSink: BatchSink {
         judge = WriteJudge(options: options)
         self.readCredentials = readCredentials
         let points = PointWriter(gateway: options.gateway, measurement: options.measurement)
-        state = Locked(State(points: points, credentials: options.credentials))
+        let compression = options.compresses ? Compression.unproven : .none
+        state = Locked(State(points: points, compression: compression, credentials: options.credentials))
     }
 
     public func write(_ entries: [JournalEntry]) async throws(OutputFault) {
@@ -108,14 +117,28 @@ public final class InfluxSink: BatchSink {
         throw OutputFault(.refused, detail)
     }
 
+    /// Sends a body, compressed if the server accepts that.
+    ///
+    /// Some servers ignore the header and refuse each compressed body as nonsense. So until one is accepted, a refused
+    /// body is sent again without compression; if the server takes that, all further ones are not compressed.
     private func send(_ body: [UInt8]) async throws(OutputFault) -> WriteAnswer {
+        let compression = state.withLock(\.compression)
+        guard compression != .none, let compressed = Gzip.compress(body) else {
+            return try await request(body, encoding: nil)
+        }
+        let answer = try await request(compressed, encoding: "gzip")
+        if answer.hasStored { state.withLock { $0.compression = .proven } }
+        guard compression == .unproven, case .failed(let fault) = answer, fault.kind == .refused else { return answer }
+        let plainAnswer = try await request(body, encoding: nil)
+        if plainAnswer.hasStored { state.withLock { $0.compression = .none } }
+        return plainAnswer
+    }
+
+    private func request(_ body: [UInt8], encoding: String?) async throws(OutputFault) -> WriteAnswer {
         var request = HTTPClientRequest(options.writeURL, body: body)
         request.headers = Self.headers(state.withLock(\.credentials))
         request.wantedHeaders = WriteJudge.wantedHeaders
-        if options.compresses, let compressed = Gzip.compress(body) {
-            request.body = compressed
-            request.headers["Content-Encoding"] = "gzip"
-        }
+        request.headers["Content-Encoding"] = encoding
         do throws(HTTPClientError) {
             let response = try await client.send(request)
             if response.status == 401 || response.status == 403 { state.withLock { $0.mustReadCredentials = true } }

@@ -12,6 +12,14 @@ enum WriteAnswer: Hashable {
     /// The server has all points but this number, which are older than it keeps points.
     case expired(points: Int, OutputFault)
     case failed(OutputFault)
+
+    /// True if the server has understood the body and stored its points, as far as it keeps them.
+    var hasStored: Bool {
+        switch self {
+        case .accepted, .expired: true
+        case .tooLarge, .failed: false
+        }
+    }
 }
 
 /// Classifies answers by their status; texts are only for people.

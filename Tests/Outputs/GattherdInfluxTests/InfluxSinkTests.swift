@@ -60,6 +60,35 @@ import Testing
         #expect(try ParsedPoint.parse(Array(text.utf8)).count == 1000)
     }
 
+    private static let refused: [ScriptedServer.Step] = [
+        .send("HTTP/1.1 400 Bad Request\r\nX-Influxdb-Version: 1.8\r\nContent-Length: 0\r\n\r\n")
+    ]
+
+    @Test func `a server that ignores the compression gets uncompressed bodies, and all readings once`() async throws {
+        let server = try ScriptedServer { $0.head.contains("Content-Encoding: gzip") ? Self.refused : Self.accepted }
+        let sink = try sink(server) { $0.compresses = true }
+        try await sink.write(Readings.numbered(1...100))
+        try await sink.write(Readings.numbered(101...200))
+        #expect(server.requests.map { $0.head.contains("Content-Encoding: gzip") } == [true, false, false])
+        #expect(try values(Array(server.requests.dropFirst())) == Array(1...200))
+    }
+
+    @Test func `a body that a server refuses after a compressed one is not sent again`() async throws {
+        let count = Locked(0)
+        let server = try ScriptedServer { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return number == 1 ? Self.accepted : Self.refused
+        }
+        let sink = try sink(server) { $0.compresses = true }
+        try await sink.write(Readings.numbered(1...100))
+        let error = await #expect(throws: OutputFault.self) { try await sink.write(Readings.numbered(101...200)) }
+        #expect(error?.kind == .refused)
+        #expect(server.requests.map { $0.head.contains("Content-Encoding: gzip") } == [true, true])
+    }
+
     @Test func `credentials are in a header, never in the URL`() async throws {
         let server = try ScriptedServer { _ in Self.accepted }
         try await sink(server) { $0.credentials = .token("s3cret") }.write(Readings.numbered(1...1))
