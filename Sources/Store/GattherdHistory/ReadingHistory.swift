@@ -126,18 +126,20 @@ extension ReadingHistory: ReadingStore {
     ///
     /// A reading without a sample gets no `seq` and is not delivered. While the file cannot be written, the batch is
     /// handled according to ``HistoryOptions/whenFull``.
-    public func append(_ batch: ReadingBatch) throws(StoreFault) {
-        guard !batch.isEmpty else { return }
+    @discardableResult
+    public func append(_ batch: ReadingBatch) throws(StoreFault) -> Bool {
+        guard !batch.isEmpty else { return true }
         if let file = current.unwritableFile { return try deliverUnstored(batch, file) }
         do throws(StoreFault) {
             let file = try current.append(batch)
             newest.set(file.head)
             didCommit(file)
+            return true
         } catch {
             guard !current.isClosed else { throw error }
             recordFailure(error)
             guard let file = current.postponeWriting() else { throw error }
-            try deliverUnstored(batch, file)
+            return try deliverUnstored(batch, file)
         }
     }
 
@@ -258,12 +260,14 @@ extension ReadingHistory {
 // MARK: - Faults
 
 extension ReadingHistory {
-    private func deliverUnstored(_ batch: ReadingBatch, _ file: HistoryFile) throws(StoreFault) {
+    /// Delivers a batch from memory; returns false, because it is not stored.
+    private func deliverUnstored(_ batch: ReadingBatch, _ file: HistoryFile) throws(StoreFault) -> Bool {
         requests.append(try current.number(unstored: batch, by: file))
         tail.removeAll()
         newest.set(file.sequence.last)
         updateStatus()
         reportDropped()
+        return false
     }
 
     /// Reports a fault once, and schedules a reopening if it may help.

@@ -221,9 +221,19 @@ struct RecordDownloadTests {
         #expect(WriteTemplate(text) == nil)
     }
 
+    @Test func `a download ends while history stores nothing, and the device is told to stop`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        let unavailable = facts { $0.isLoaded = false }
+        #expect(machine.handle(.progress(unavailable), at: .zero) == [.write([3, 0])])
+        let end = machine.handle(.drained(unavailable), at: .zero)
+        #expect(end == [.end, .finish(.failed("history cannot be used now"))])
+    }
+
     @Test func `unreadable history ends the download`() {
         var machine = machine()
         let steps = machine.handle(.opened(facts { $0.isLoaded = false }), at: .zero)
-        #expect(steps == [.finish(.failed("history is not readable yet"))])
+        #expect(steps == [.finish(.failed("history cannot be used now"))])
     }
 }

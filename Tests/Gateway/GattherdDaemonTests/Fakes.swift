@@ -15,7 +15,9 @@ actor FakeStore: ReadingStore {
     private(set) var cursors: [RecordCursor.Key: RecordCursor] = [:]
     private(set) var commits = 0
     private(set) var largestCommit = 0
+    private(set) var unstored = 0
     private var failures = 0
+    private var isFull = false
     private var recallFailures = 0
     private var holdFailures = 0
     let changes = LatestValue(0)
@@ -25,12 +27,19 @@ actor FakeStore: ReadingStore {
     func failToRecall(_ count: Int) { recallFailures = count }
     func failToReportHolds(_ count: Int) { holdFailures = count }
     func failNext(_ count: Int) { failures = count }
+    /// Takes batches without storing them.
+    func setFull(_ isFull: Bool) { self.isFull = isFull }
     func hold(_ device: String) { held.insert(device) }
 
-    func append(_ batch: ReadingBatch) async throws(StoreFault) {
+    func append(_ batch: ReadingBatch) async throws(StoreFault) -> Bool {
         if failures > 0 {
             failures -= 1
             throw StoreFault("disk full", .full)
+        }
+        if isFull {
+            unstored += 1
+            changes.update { $0 += 1 }
+            return false
         }
         commits += 1
         largestCommit = max(largestCommit, batch.readings.count)
@@ -42,6 +51,7 @@ actor FakeStore: ReadingStore {
         marks.merge(batch.replayMarks) { max($0, $1) }
         cursors.merge(batch.cursors) { $1 }
         changes.update { $0 += 1 }
+        return true
     }
 
     func replayMarks() async throws(StoreFault) -> [String: UInt32] {

@@ -1,4 +1,5 @@
 import GattherdGATT
+import GattherdLog
 import GattherdMachines
 import GattherdModel
 import GattherdSync
@@ -234,6 +235,111 @@ struct RecordDecoderTests {
         #expect(bench.numbers.count == 2)
         #expect(bench.batch.cursors.isEmpty)
         #expect(!bench.records.facts.isLoaded)
+    }
+
+    // MARK: - Batches that are not stored
+
+    private static func ingest(_ intake: Intake, _ store: FakeStore) -> Ingest {
+        let recorder = EventRecorder(now: { Bench.now })
+        return Ingest(intake: intake, store: store, commitInterval: .zero, recorder: recorder, log: .silent)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a download that history does not store is given up, and continues later from the stored position`() async {
+        let (bench, intake, store) = (Bench(Self.rule()), Intake(), FakeStore())
+        let (records, messages, values, key) = (bench.records, bench.messages, bench.values, bench.records.key)
+        let ingest = Self.ingest(intake, store)
+        func post(_ message: RecordStream.Message) {
+            records.post(message, through: intake, messages, at: Bench.now)
+        }
+        func receive(_ number: UInt8) { intake.receive([number], for: values, at: Bench.now) }
+        async let ingesting: Void = ingest.run()
+        for message in [.open, .begin(.all, .new)] as [RecordStream.Message] { post(message) }
+        receive(1)
+        post(.complete)
+        await store.wait { $0.cursors[key]?.number == 1 }
+        await store.setFull(true)
+        post(.begin(.from(1), .new))
+        receive(2)
+        await store.wait { $0.unstored > 0 }
+        await store.setFull(false)
+        let commits = await store.commits
+        receive(3)
+        post(.complete)
+        post(.open)
+        await store.wait { $0.commits > commits }
+        for message in [.open, .begin(.from(1), .new)] as [RecordStream.Message] { post(message) }
+        for number: UInt8 in 1...3 { receive(number) }
+        post(.complete)
+        await store.wait { $0.cursors[key]?.number == 3 }
+        intake.finish()
+        await ingesting
+        #expect(await store.readings.compactMap(\.values.first) == [1, 2, 3].map(SampleValue.integer))
+    }
+
+    @Test func `no request begins while history stores nothing`() {
+        var bench = Bench(Self.rule())
+        bench.decoder.records.suspend()
+        bench.post(.open)
+        bench.post(.begin(.all, .new))
+        bench.receive([1, 1])
+        #expect(bench.numbers.isEmpty)
+        #expect(!bench.records.facts.isLoaded)
+        bench.decoder.records.resume()
+        bench.post(.open)
+        bench.post(.begin(.all, .new))
+        bench.receive([1, 1])
+        #expect(bench.numbers == [.integer(1)])
+    }
+
+    @Test func `live records after the end of a download that was given up do not move the position`() {
+        var bench = Bench(Self.rule { $0.isDense = false })
+        bench.post(.begin(.all, .new))
+        bench.receive([1, 1])
+        bench.decoder.records.suspend()
+        bench.receive([2, 1])
+        bench.post(.complete)
+        bench.decoder.records.resume()
+        for number: UInt8 in [3, 4] { bench.receive([number, 1]) }
+        bench.post(.open)
+        #expect(bench.records.facts.resumption == nil)
+        bench.post(.begin(.all, .new))
+        for number: UInt8 in 1...4 { bench.receive([number, 1]) }
+        #expect(bench.numbers == [1, 3, 4, 2].map(SampleValue.integer))
+    }
+
+    @Test func `live records are delivered while history stores nothing, and stored when they come again`() {
+        var bench = Bench(Self.rule())
+        bench.receive([5, 1])
+        bench.decoder.records.suspend()
+        bench.decoder.records.revert([bench.records.key], to: [])
+        bench.receive([6, 1])
+        bench.decoder.records.revert([bench.records.key], to: [])
+        #expect(bench.numbers == [.integer(5), .integer(6)])
+        bench.decoder.records.resume()
+        bench.post(.open)
+        bench.post(.begin(.all, .new))
+        for number: UInt8 in [5, 6] { bench.receive([number, 1]) }
+        #expect(bench.numbers == [5, 6, 5, 6].map(SampleValue.integer))
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `no cursor covers the records of a batch that was lost at the end`() async {
+        let (bench, intake, store) = (Bench(Self.rule()), Intake(), FakeStore())
+        await store.failNext(1)
+        bench.records.post(.begin(.all, .new), through: intake, bench.messages, at: Bench.now)
+        // The second batch begins after 2048 values.
+        for _ in 0..<2048 { intake.receive([1], for: bench.values, at: Bench.now) }
+        intake.receive([2], for: bench.values, at: Bench.now)
+        bench.records.post(.complete, through: intake, bench.messages, at: Bench.now)
+        intake.finish()
+        let ingest = Self.ingest(intake, store)
+        let run = Task { await ingest.run() }
+        // Ends the retries.
+        run.cancel()
+        await run.value
+        #expect(await store.cursors.isEmpty)
+        #expect(await store.readings.isEmpty)
     }
 }
 

@@ -90,7 +90,7 @@ import Testing
     }
 
     private struct BrokenStore: ReadingStore {
-        func append(_ batch: ReadingBatch) async throws(StoreFault) { throw StoreFault("full", .full) }
+        func append(_ batch: ReadingBatch) async throws(StoreFault) -> Bool { throw StoreFault("full", .full) }
         func replayMarks() async throws(StoreFault) -> [String: UInt32] { [:] }
         func recordCursors() async throws(StoreFault) -> [RecordCursor] { [] }
         func record(_ events: [LifecycleEvent]) async throws(StoreFault) {}

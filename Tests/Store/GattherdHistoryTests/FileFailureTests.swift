@@ -48,6 +48,8 @@ struct FileFailureTests {
         var count = try await append(to: history) { _ in true }
         let ballast = try disk.fill()
         count += try await append(to: history) { $0.unstored >= 500 }
+        #expect(try await !history.append(.plain(integers: count..<(count + 1))))
+        count += 1
         #expect(history.status.fault?.kind == .full)
         #expect(history.newestSeq == Int64(try await history.readings(after: 0, limit: 100_000).last?.seq ?? 0))
 

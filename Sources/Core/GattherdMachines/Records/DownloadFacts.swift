@@ -16,7 +16,7 @@ public struct DownloadFacts: Hashable, Sendable {
         }
     }
 
-    /// False while history cannot be read; the other values are meaningless then.
+    /// False while history cannot be read or written; the other values are meaningless then.
     public var isLoaded = true
     /// The number of requests so far, by which facts of an earlier one are recognised.
     public var requests = 0

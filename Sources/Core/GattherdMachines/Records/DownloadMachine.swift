@@ -60,6 +60,7 @@ public struct DownloadMachine: Sendable {
     static let attempts = 3
     /// The longest wait for a count or for the end of a request that was aborted.
     private static let patience = Duration.seconds(5)
+    private static let unavailable = "history cannot be used now"
     /// The maximum number of records of a device that does not report their number.
     static let mostRecords = 2_000_000
     /// The maximum number of requests of one download.
@@ -116,7 +117,9 @@ public struct DownloadMachine: Sendable {
         case .opened(let facts):
             self.facts = facts
             begun = facts.requests
-            return facts.isLoaded ? start(at: now) : finish(.failed("history is not readable yet"))
+            return facts.isLoaded ? start(at: now) : finish(.failed(Self.unavailable))
+        case .drained(let facts) where !facts.isLoaded, .progress(let facts) where !facts.isLoaded:
+            return stop(at: now)
         case .response(let octets): return respond(octets, at: now)
         case .drained(let facts):
             // A stalled disk may answer the demand of an earlier request.
@@ -259,6 +262,12 @@ public struct DownloadMachine: Sendable {
         (failures, passedRanges) = (failures + 1, 0)
         guard !isFinal, failures < Self.attempts, state != .finished else { return finish(.failed(reason)) }
         return endRequest() + start(at: now)
+    }
+
+    /// Gives up while history stores nothing: the device would not be asked for these records again.
+    private mutating func stop(at now: Duration) -> [Step] {
+        guard case .transferring = state else { return finish(.failed(Self.unavailable)) }
+        return abort(Self.unavailable, at: now, isFinal: true)
     }
 
     mutating func finish(_ outcome: Outcome) -> [Step] {

@@ -103,6 +103,9 @@ public struct RecordTracker: Hashable, Sendable {
 
     private var resumable: Mark? { progress.front ?? done }
 
+    /// True from the start of a request until its end.
+    public var isRequested: Bool { request != nil }
+
     /// True if a record can have the number.
     public static func isPlausible(_ number: Int64) -> Bool { numbers.contains(number) }
 

@@ -65,7 +65,10 @@ public struct SeenDevice: Hashable, Sendable {
 /// The daemon writes to it; `GattherdHistory` implements it.
 public protocol ReadingStore: Sendable {
     /// Commits the batch in one transaction. If it throws, nothing of the batch is stored.
-    func append(_ batch: ReadingBatch) async throws(StoreFault)
+    ///
+    /// - Returns: False if the readings are only delivered, because the store cannot be written.
+    @discardableResult
+    func append(_ batch: ReadingBatch) async throws(StoreFault) -> Bool
     /// Returns the replay counters of all senders.
     func replayMarks() async throws(StoreFault) -> [String: UInt32]
     /// Returns the cursors of all streams of stored records.

@@ -92,7 +92,7 @@ public struct Ingest: Sendable {
         guard let next = decoder.nextReset, next <= .now, intake.count == 0 else { return }
         batch.removeAll()
         decoder.resetEvents(at: .now, into: &batch)
-        if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
+        if !batch.isEmpty { await append(batch, &decoder, &reportedDrops, &lastTries) }
     }
 
     /// The pause before a batch that history refused is offered again.
@@ -118,7 +118,7 @@ public struct Ingest: Sendable {
         for start in stride(from: 0, to: buffer.entries.count, by: Self.batchLimit) {
             batch.removeAll()
             decoder.decode(buffer.entries[start...].prefix(Self.batchLimit), of: buffer.bytes, into: &batch)
-            if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
+            if !batch.isEmpty { await append(batch, &decoder, &reportedDrops, &lastTries) }
             for reject in decoder.removeUndecodable() { report(undecodable: reject) }
             for finding in decoder.records.removeFindings() { recorder.record(finding) }
             reportDropped(since: &reportedDrops)
@@ -126,7 +126,7 @@ public struct Ingest: Sendable {
         }
         batch.removeAll()
         decoder.end(buffer.endedDecoders, into: &batch)
-        if !batch.isEmpty { await append(batch, &reportedDrops, &lastTries) }
+        if !batch.isEmpty { await append(batch, &decoder, &reportedDrops, &lastTries) }
         for reject in decoder.removeUndecodable() { report(undecodable: reject) }
         buffer.removeAll()
     }
@@ -151,21 +151,35 @@ public struct Ingest: Sendable {
     ///
     /// Meanwhile the intake fills up to its limit. After the end of the intake the batch is dropped after
     /// ``lastTries``.
-    private func append(_ batch: ReadingBatch, _ reportedDrops: inout UInt64, _ lastTries: inout Int) async {
+    private func append(
+        _ batch: ReadingBatch,
+        _ decoder: inout BatchDecoder,
+        _ reportedDrops: inout UInt64,
+        _ lastTries: inout Int
+    ) async {
         var tries = 0
         while true {
             do throws(StoreFault) {
-                return try await store.append(batch)
+                if try await store.append(batch) { return decoder.records.resume() }
+                return await suspendDownloads(batch, &decoder)
             } catch {
                 tries += 1
                 rounds.update { $0 += 1 }
                 if tries.isMultiple(of: 60) { reportDropped(since: &reportedDrops) }
                 if intake.isFinished { lastTries -= 1 }
                 guard lastTries > 0, (try? await Task.sleep(for: Self.retryPause, clock: .loop)) != nil else {
-                    return reportLoss(batch, error)
+                    reportLoss(batch, error)
+                    return await suspendDownloads(batch, &decoder)
                 }
             }
         }
+    }
+
+    /// Suspends downloads after a batch was not stored; no later cursor covers its records.
+    private func suspendDownloads(_ batch: ReadingBatch, _ decoder: inout BatchDecoder) async {
+        decoder.records.suspend()
+        guard !batch.cursors.isEmpty else { return }
+        decoder.records.revert(batch.cursors.keys, to: try? await store.recordCursors())
     }
 
     /// Reports once that no value of a characteristic decodes; history has each payload.

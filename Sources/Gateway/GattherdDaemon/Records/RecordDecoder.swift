@@ -26,6 +26,12 @@ struct RecordDecoder {
     private var tracked: [RecordCursor.Key: Tracked] = [:]
     private var changed: Set<RecordCursor.Key> = []
     private var findings: [Finding] = []
+    /// True while history stores nothing, so that no request may begin.
+    private var isSuspended = false
+    /// The streams whose download was given up because history stored nothing.
+    ///
+    /// The rest of its records is left out, because the next download brings them again.
+    private var abandoned: Set<RecordCursor.Key> = []
     /// The gateway's clock, whose steps move the times of records; `nil` if it has none.
     private var clock: RecordClock?
 
@@ -57,6 +63,36 @@ struct RecordDecoder {
         changed.removeAll(keepingCapacity: true)
     }
 
+    /// Lets requests begin again after a batch was stored.
+    mutating func resume() {
+        isSuspended = false
+    }
+
+    /// Suspends downloads after a batch was not stored.
+    mutating func suspend() {
+        isSuspended = true
+        for (key, entry) in tracked where entry.tracker.isRequested {
+            abandoned.insert(key)
+            tracked[key]?.tracker.end()
+        }
+    }
+
+    /// Returns to the stored cursors of streams, so that records that were not stored are requested again.
+    ///
+    /// - Parameters:
+    ///   - streams: The streams with records in the batch that was not stored.
+    ///   - cursors: The stored cursors; `nil` if they cannot be read now.
+    mutating func revert(_ streams: some Sequence<RecordCursor.Key>, to cursors: [RecordCursor]?) {
+        for key in streams { tracked[key] = nil }
+        stored = nil
+        if let cursors { load(cursors) }
+    }
+
+    /// True if the records of a stream, or those to which they belong, are left out.
+    private func isAbandoned(_ records: RecordStream) -> Bool {
+        abandoned.contains(records.key) || records.companion.map(abandoned.contains) ?? false
+    }
+
     mutating func removeFindings() -> [Finding] {
         defer { findings.removeAll() }
         return findings
@@ -73,10 +109,8 @@ struct RecordDecoder {
     /// Handles the next message of a download, which was posted at `now`.
     mutating func handleMessage(of records: RecordStream, at now: Timestamp) {
         guard let message = records.removeMessage() else { return }
-        guard isLoaded else {
-            var facts = DownloadFacts()
-            facts.isLoaded = false
-            return records.publish(facts, isAnswer: true)
+        guard isLoaded, !isRefused(message, of: records.key) else {
+            return records.publish(.unavailable, isAnswer: true)
         }
         var entry = follow(records)
         let now = clock?.corrected(now) ?? now
@@ -97,6 +131,25 @@ struct RecordDecoder {
         if case .close = message { return }
         changed.insert(records.key)
         publish(entry, records, isAnswer: false)
+    }
+
+    /// True if a message is not carried out because history stored nothing during the download.
+    private mutating func isRefused(_ message: RecordStream.Message, of key: RecordCursor.Key) -> Bool {
+        switch message {
+        case .open:
+            // The cursor of a new download shows whether history stores again.
+            if !isSuspended { abandoned.remove(key) }
+            return false
+        case .close:
+            abandoned.remove(key)
+            return false
+        // Later records are live ones.
+        case .complete: return abandoned.remove(key) != nil || isSuspended
+        case .begin where isSuspended:
+            abandoned.insert(key)
+            return true
+        case .compare, .tell, .begin, .end, .drain: return isSuspended || abandoned.contains(key)
+        }
     }
 
     /// Returns the state of a stream, in times of the current clock.
@@ -146,6 +199,11 @@ struct RecordDecoder {
         into batch: inout ReadingBatch
     ) -> Int {
         guard let records = entry.binding.records else { return 0 }
+        guard !isAbandoned(records) else {
+            batch.samples.removeSubrange(start...)
+            records.publish(.unavailable, isAnswer: false)
+            return 0
+        }
         guard isLoaded else {
             batch.readings.append(reading(entry, entry.time, start..<batch.samples.count, at: entry.time))
             return 1
@@ -210,5 +268,14 @@ struct RecordDecoder {
         reading.isPast = time.microseconds < now.microseconds &- Self.past
         reading.isDated = clock != nil && isLoaded
         return reading
+    }
+}
+
+extension DownloadFacts {
+    /// The facts while history cannot be used.
+    fileprivate static var unavailable: Self {
+        var facts = Self()
+        facts.isLoaded = false
+        return facts
     }
 }

@@ -20,10 +20,12 @@ package struct LiveStore: ReadingStore {
         self.observe = observe
     }
 
-    package func append(_ batch: ReadingBatch) async throws(StoreFault) {
-        try await store.append(batch)
+    @discardableResult
+    package func append(_ batch: ReadingBatch) async throws(StoreFault) -> Bool {
+        let isStored = try await store.append(batch)
         live.observe(batch)
         observe(batch)
+        return isStored
     }
 
     package func replayMarks() async throws(StoreFault) -> [String: UInt32] { try await store.replayMarks() }
