@@ -71,7 +71,8 @@ struct RecordDownloader: Sendable {
         defer { listener.map(answers.remove) }
         self.post(.open)
         await compareClocks()
-        self.post(.drain)
+        // Without an answer the download would wait until the link ends.
+        guard self.post(.drain) else { return .failed("too many values wait for history") }
         return await withTaskGroup(of: DownloadMachine.Outcome?.self) { group in
             group.addTask { await execute(inbox) }
             group.addTask {
@@ -145,7 +146,9 @@ struct RecordDownloader: Sendable {
         }
     }
 
-    private func post(_ message: RecordStream.Message) {
+    /// Posts a message to the decoder; returns false if there was no room for it.
+    @discardableResult
+    private func post(_ message: RecordStream.Message) -> Bool {
         records.post(message, through: link.intake, messages, at: link.context.now())
     }
 

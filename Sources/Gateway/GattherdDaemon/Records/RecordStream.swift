@@ -73,15 +73,19 @@ final class RecordStream: Sendable {
     }
 
     /// Queues a message; the decoder handles it in order with the values that arrive now.
-    func post(_ message: Message, through intake: Intake, _ binding: StreamBinding, at time: Timestamp) {
+    ///
+    /// - Returns: False if there was no room for it.
+    @discardableResult
+    func post(_ message: Message, through intake: Intake, _ binding: StreamBinding, at time: Timestamp) -> Bool {
         shared.withLock { $0.messages.append(message) }
         guard !intake.receive([], for: binding, at: time) else {
             // The download waits for the answer.
             if case .drain = message { intake.demandCommit() }
-            return
+            return true
         }
         // A full intake has no place for it; the message of another place must not be taken for this one.
         shared.withLock { _ = $0.messages.popLast() }
+        return false
     }
 
     /// Removes and returns the next message.
