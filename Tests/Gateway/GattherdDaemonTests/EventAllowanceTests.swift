@@ -51,4 +51,23 @@ import Testing
         #expect(details.count == 501)
         #expect(details.last == #"{"control":"led","left_out":10}"#)
     }
+
+    @Test(arguments: [(1, 3, 0), (2, 0, 3)] as [(Int, Int, UInt64)])
+    func `events that history refuses at the end are stored, or counted and logged`(
+        failures: Int,
+        stored: Int,
+        lost: UInt64
+    ) async {
+        let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
+        for _ in 0..<3 { recorder.record(kind: "daemon", ["state": .text("stopped")]) }
+        recorder.finish()
+        let store = FakeStore()
+        await store.failToRecord(failures)
+        let errors = Locked<[LogEntry]>([])
+        let log = Log(threshold: .error) { entry in errors.withLock { $0.append(entry) } }
+        await recorder.run(store: store, announcer: nil, log: log)
+        #expect(await store.events.count == stored)
+        #expect(recorder.dropped.value == lost)
+        #expect(errors.withLock { $0.map(\.fields) } == (lost > 0 ? [[LogField("events", lost)]] : []))
+    }
 }

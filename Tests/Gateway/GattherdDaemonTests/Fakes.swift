@@ -20,12 +20,14 @@ actor FakeStore: ReadingStore {
     private var isFull = false
     private var recallFailures = 0
     private var holdFailures = 0
+    private var eventFailures = 0
     let changes = LatestValue(0)
 
     init(marks: [String: UInt32] = [:]) { self.marks = marks }
 
     func failToRecall(_ count: Int) { recallFailures = count }
     func failToReportHolds(_ count: Int) { holdFailures = count }
+    func failToRecord(_ count: Int) { eventFailures = count }
     func failNext(_ count: Int) { failures = count }
     /// Takes batches without storing them.
     func setFull(_ isFull: Bool) { self.isFull = isFull }
@@ -65,6 +67,10 @@ actor FakeStore: ReadingStore {
     func recordCursors() async throws(StoreFault) -> [RecordCursor] { Array(cursors.values) }
 
     func record(_ events: [LifecycleEvent]) async throws(StoreFault) {
+        if eventFailures > 0 {
+            eventFailures -= 1
+            throw StoreFault("disk full", .full)
+        }
         self.events += events
         changes.update { $0 += 1 }
     }

@@ -69,6 +69,11 @@ public final class EventRecorder: Sendable {
             await write(&pending, to: store, isStuck ? nil : log)
             for event in batch { announcer?.announce(event) }
         }
+        // On a full disk, history makes some room after the first failure.
+        await write(&pending, to: store, nil)
+        guard !pending.isEmpty else { return }
+        dropped.add(UInt64(pending.count))
+        log(.error, "stopped while history could not be written; events were lost", [.init("events", pending.count)])
     }
 
     /// Stores events, and keeps up to ``retryLimit`` of them for the next attempt if that fails.
