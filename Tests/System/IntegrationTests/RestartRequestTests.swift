@@ -57,6 +57,16 @@ import Testing
         #expect(await daemon.wait() == .exited(75))
     }
 
+    @Test func `a requested restart happens although history cannot be closed`() async throws {
+        let daemon = try await start([Self.promise])
+        let sequence = folder.file("gattherd.db-seq")
+        try await eventually { FileManager.default.fileExists(atPath: sequence) }
+        // The last number cannot be written.
+        try FileManager.default.createDirectory(atPath: sequence + ".new", withIntermediateDirectories: false)
+        #expect(try send("POST", "restart").contains(" 202 "))
+        #expect(await daemon.wait() == .exited(75))
+    }
+
     @Test func `a daemon that could not start with its files stays`() async throws {
         let daemon = try await start([Self.promise])
         try write("zzz: 1")

@@ -71,7 +71,8 @@ struct RunCommand {
         } catch {
             // A supervisor that restarts the daemon waits for its end.
             await Terminal.printErrorBriefly(Self.isWatched ? error.message : error.summary)
-            throw CommandFailure(CommandFailure(error).code, nil)
+            // The restart does not depend on how well history was closed.
+            throw CommandFailure(restart.isRequested ? .temporary : CommandFailure(error).code, nil)
         }
         if restart.isRequested { throw CommandFailure(.temporary, nil) }
     }
