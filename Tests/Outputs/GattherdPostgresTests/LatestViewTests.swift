@@ -53,6 +53,28 @@ struct LatestViewTests {
         #expect(try await Self.latest(centre) == [["attic", "4", "4"]])
     }
 
+    @Test(arguments: [
+        // The clock was behind for the reading 2, ahead for the reading 1, or is moved into the future.
+        (times: [-3600, -7200], wrong: Int64(2), shift: 7100, latest: "2"),
+        (times: [-50, -60], wrong: 1, shift: -3600, latest: "2"),
+        (times: [-60, -3600], wrong: 2, shift: 86_400, latest: "1"),
+    ])
+    func `a correction that moves a reading past another one changes the latest`(
+        times: [Double],
+        wrong: Int64,
+        shift: Double,
+        latest: String
+    ) async throws {
+        let centre = try await Centre()
+        let correction = ClockCorrection(after: wrong - 1, through: wrong, shift: .seconds(shift))
+        try await centre.sink(of: "attic").deliver([
+            Entries.reading(1, at: Self.now(times[0]), (0, .integer(1))),
+            Entries.reading(2, at: Self.now(times[1]), (0, .integer(2))),
+            .correction(correction, seq: 3),
+        ])
+        #expect(try await Self.latest(centre) == [["attic", latest, latest]])
+    }
+
     @Test func `series of one metric have one latest reading, whatever their sources`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -132,6 +132,7 @@ enum FleetCorrections {
             UPDATE gattherd.head h SET ts = gattherd.shifted(h.ts, move_extent.shift)
             WHERE h.series = ANY (all_series) AND h.journal = moved
                 AND h.seq > move_extent.after AND h.seq <= move_extent.through;
+            PERFORM gattherd.advance_heads(all_series, moved, after, through, low, high, greatest(high, to_ts));
             PERFORM gattherd.merge_receptions(owner, moved, after, through, low, high, from_ts, to_ts);
             PERFORM gattherd.recount(quantities, minutes);
             -- Minutes that the rows have come to, apart from those counted just now.
