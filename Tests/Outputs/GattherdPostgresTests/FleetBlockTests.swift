@@ -76,4 +76,28 @@ struct FleetBlockTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.sample_other") == "200")
         other.close()
     }
+
+    @Test(arguments: [false, true])
+    func `a gateway that waits for a new partition holds no stream that its maker needs`(
+        isCorrection: Bool
+    ) async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let time = Timestamp(microseconds: try await Self.past(centre))
+        try await sink.deliver([Entries.heard(1, at: time, 20)])
+        // A gateway that makes a partition of samples, or of minutes, and then delivers the same stream.
+        let maker = PostgresClient(try Centre.url(centre.server.port, user: "postgres"))
+        _ = try await maker.run("BEGIN")
+        let table = isCorrection ? "minute_other" : "sample_other"
+        _ = try await maker.run("LOCK TABLE gattherd.\(table) IN ACCESS EXCLUSIVE MODE")
+        let correction = ClockCorrection(after: 0, through: 1, shift: .seconds(7))
+        let entries = isCorrection ? [.correction(correction, seq: 2)] : [Entries.heard(2, at: time, 21)]
+        async let faults = sink.deliver(entries)
+        while try await centre.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {}
+        _ = try await maker.run("SELECT id FROM gattherd.air FOR NO KEY UPDATE NOWAIT")
+        _ = try await maker.run("ROLLBACK")
+        #expect(try await faults.isEmpty)
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.correction") == "0")
+        maker.close()
+    }
 }

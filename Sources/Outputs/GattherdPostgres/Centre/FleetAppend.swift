@@ -177,6 +177,9 @@ enum FleetAppend {
             IF cardinality(r_seq) > 0 THEN
                 PERFORM gattherd.make_blocks(ARRAY(SELECT DISTINCT gattherd.floored(t, 86400000000)
                     FROM unnest(r_ts) AS t));
+                -- No partition is made from now on, which would make a row violate the default partition's constraint.
+                -- The lock comes before those of streams: who makes a partition has it, and then waits for them.
+                LOCK TABLE gattherd.sample_other, gattherd.minute_other IN ROW EXCLUSIVE MODE;
                 SELECT * INTO known FROM gattherd.resolve(
                     mine.gateway, s_device, s_profile, s_stream, s_metric, s_unit, s_kind, s_source, s_first);
                 -- The newest row of a series has the latest time; of equal times, it is the last to arrive. Times ahead
@@ -214,8 +217,6 @@ enum FleetAppend {
                     LEFT JOIN unnest(copies) AS c(seq) ON c.seq = r.seq
                     WHERE c.seq IS NULL OR s_metric[r.series] = 'rssi';
                 END IF;
-                -- No partition is made from now on, which would make a row violate the default partition's constraint.
-                LOCK TABLE gattherd.sample_other, gattherd.minute_other IN ROW EXCLUSIVE MODE;
                 SELECT * INTO near FROM gattherd.near();
                 INSERT INTO gattherd.sample (ts, seq, value, journal, series, element, whole, label, far)
                 SELECT r.ts, r.seq, r.value, mine.journal, (known.ids)[r.series], r.element, r.whole, r.label,

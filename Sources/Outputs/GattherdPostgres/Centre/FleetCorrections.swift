@@ -113,11 +113,13 @@ enum FleetCorrections {
                 WHERE s.series = ANY (all_series) AND s.ts BETWEEN from_ts AND to_ts AND s.journal = moved
                     AND s.seq > move_extent.after AND s.seq <= move_extent.through
             ) AS d;
-            PERFORM gattherd.move_receptions(moved, after, through, shift, from_ts, to_ts);
-            IF quantities IS NULL THEN RETURN; END IF;
             PERFORM gattherd.make_blocks(ARRAY(
                 SELECT DISTINCT gattherd.floored(gattherd.shifted(m, shift) + x, 86400000000)
                 FROM unnest(minutes) AS m, unnest(ARRAY[0, 60000000]) AS x));
+            -- Locks in the order of append.
+            LOCK TABLE gattherd.sample_other, gattherd.minute_other IN ROW EXCLUSIVE MODE;
+            PERFORM gattherd.move_receptions(moved, after, through, shift, from_ts, to_ts);
+            IF quantities IS NULL THEN RETURN; END IF;
             SELECT * INTO worn FROM gattherd.subtract_minutes(moved, after, through, quantities, minutes);
             IF worn.minutes IS NOT NULL THEN
                 SELECT array_agg(w.quantity), array_agg(w.ts) INTO quantities, minutes
