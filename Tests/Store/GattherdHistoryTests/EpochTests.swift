@@ -188,6 +188,19 @@ struct EpochTests {
         #expect(notices.filter { $0 == .olderCopy(output: "mqtt", through: 11) }.count == 1)
     }
 
+    @Test func `a receiver whose cursor is always too high starts one epoch only`() throws {
+        let file = try HistoryFile(path: folder.database, consumers: .one, log: .silent)
+        #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: 11) }
+        let second = try file.epoch()
+        for seq in [11, Int64.max] {
+            let fault = #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: seq) }
+            #expect(fault?.kind == .busy)
+        }
+        #expect(try file.epoch() == second)
+        try file.rewind("mqtt", to: 0)
+        try file.close()
+    }
+
     /// The files of a closed history, as the image of a disk has them.
     private func copyFiles(to image: String, from source: String) throws {
         for suffix in ["", "-seq"] { try copy(source + suffix, to: image + suffix) }

@@ -131,16 +131,17 @@ final class HistoryFile {
     /// Moves the cursor of a consumer to `seq`; its entries are complete when ``isScanDue`` is false.
     ///
     /// - Throws: ``StoreFault`` if the file cannot be written; `busy` if it never had the number, so that a new epoch
-    ///   was started.
+    ///   was started, once while the file is open.
     func rewind(_ consumer: String, to seq: Int64) throws(StoreFault) {
         guard let journal else { throw StoreFault("\(connection.path): delivery is off") }
         let highest = sequence.highest(of: consumer, acknowledged: journal.acknowledged(by: consumer) ?? 0)
         guard seq <= highest else {
+            let fault = "\(connection.path): '\(consumer)' has entries up to \(seq), which this file never had"
+            // Another epoch would not help: the receiver is at fault, and would cause one after the other.
+            guard !epochs.hasStartedAnew else { throw StoreFault("\(fault): correct the receiver's cursor", .busy) }
             try commit { () throws(StoreFault) in try epochs.startAnew() }
-            throw StoreFault(
-                "\(connection.path): '\(consumer)' has entries up to \(seq), which this file never had: a new epoch",
-                .busy
-            )
+            epochs.didStartAnew()
+            throw StoreFault("\(fault): a new epoch", .busy)
         }
         let places = journal.places
         do throws(StoreFault) {

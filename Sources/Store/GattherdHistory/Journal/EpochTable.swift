@@ -14,6 +14,8 @@ final class EpochTable {
     private let state: StateTable
     private let select: Statement
     private let insert: Statement
+    /// True if a new epoch was started for a receiver since the file was opened, so that no receiver has numbers of it.
+    private(set) var hasStartedAnew = false
 
     init(_ connection: SQLiteConnection, _ state: StateTable) throws(StoreFault) {
         (self.connection, self.state) = (connection, state)
@@ -75,6 +77,9 @@ final class EpochTable {
         try connection.execute("DELETE FROM epoch")
         try insert.run(binding: Int64(0))
     }
+
+    /// Records that the epoch of ``startAnew()`` is committed.
+    func didStartAnew() { hasStartedAnew = true }
 
     private func start(after last: Int64) throws(StoreFault) {
         try insert.run(binding: last)
