@@ -7,6 +7,18 @@ import Testing
 @testable import GattherdPostgres
 
 extension CentralHistoryTests {
+    @Test(arguments: [Int64.min, -1, 1 << 53 + 1, .max])
+    func `a cursor at the centre that no entry can have is refused, until it is corrected`(cursor: Int64) async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10))
+        _ = try await centre.rows("UPDATE gattherd.journal SET cursor = \(cursor)")
+        let error = await #expect(throws: OutputFault.self) { _ = try await sink.cursor(in: .test) }
+        #expect(error?.kind == .misconfigured && error?.detail.contains("\(cursor), which no entry has") == true)
+        _ = try await centre.rows("UPDATE gattherd.journal SET cursor = 10")
+        #expect(try await sink.cursor(in: .test) == 10)
+    }
+
     @Test func `a promoted standby that lacks the last transactions gets them again`() async throws {
         let centre = try await Centre()
         let standby = try await PostgresServer(standbyOf: centre.server)

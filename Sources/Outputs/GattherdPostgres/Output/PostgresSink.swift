@@ -32,6 +32,8 @@ package final class PostgresSink: CursorKeepingSink {
     private static let newDevicePause = Duration.seconds(5)
     /// The longest pause before another daemon of the same name is looked for again.
     private static let conflictPause = Duration.seconds(30)
+    /// The numbers of entries, which are exact as JSON numbers, and 0 for none.
+    private static let numbers: ClosedRange<Int64> = 0...1 << 53
     private static let append: String = {
         let numbers = (1...37).map { "$\($0)" }.joined(separator: ", ")
         return "SELECT gattherd.append(\(numbers))"
@@ -90,6 +92,7 @@ package final class PostgresSink: CursorKeepingSink {
             [.text(epoch.text), .text(epoch.earlier.joined(separator: ",")), .text(gateway)]
         )
         guard let cursor = answer.first?.first?.flatMap({ Int64($0) }) else { throw Self.strange(url) }
+        guard Self.numbers.contains(cursor) else { throw Self.impossible(cursor, url) }
         state.withLock { ($0.epoch, $0.hasPendingCorrections, $0.reported) = (epoch, true, nil) }
         await report()
         await maintain()
@@ -250,6 +253,14 @@ package final class PostgresSink: CursorKeepingSink {
                 return
             }
         } while SuspendingClock.now < start + Self.maintenanceLimit
+    }
+
+    /// The fault of a cursor that was changed by hand, from which no batch could continue.
+    private static func impossible(_ cursor: Int64, _ url: PostgresURL) -> OutputFault {
+        OutputFault(
+            .misconfigured,
+            "\(url): the cursor of this gateway is \(cursor), which no entry has; correct it in gattherd.journal"
+        )
     }
 
     private static func strange(_ url: PostgresURL) -> OutputFault {
