@@ -158,6 +158,13 @@ import Testing
     @Test(arguments: [
         (BluetoothError(.notConnected, "the link was lost"), 1), (BluetoothError(.att(0x0E), "unlikely"), 1),
         (BluetoothError(.other, "Operation failed"), 1), (BluetoothError(.busy, "in progress"), 2),
+        (
+            BluetoothError(
+                .notConnected,
+                "Not connected (org.bluez.Error.Failed)",
+                original: BluetoothError.Original(name: "org.bluez.Error.Failed", message: "Not connected")
+            ), 2
+        ),
     ])
     func `a trigger that the device may have received is not written again`(
         error: BluetoothError,

@@ -227,10 +227,12 @@ extension BluetoothError {
     /// True if the device may have received the value of a write that failed, because its response is lost.
     ///
     /// BlueZ reports a response that does not come as the ATT error 0x0E, or as a failure without a code. An error that
-    /// is not transient is the device's own answer, or a refusal before the write.
+    /// is not transient is the device's own answer, or a refusal before the write. So is `Not connected`: BlueZ answers
+    /// it only to a call that finds no link.
     fileprivate var mayHaveWritten: Bool {
         switch kind {
         case .busy, .unknownPeripheral, .unknownAttribute, .att(0x11): false
+        case .notConnected: original?.message != "Not connected"
         default: isTransient
         }
     }
