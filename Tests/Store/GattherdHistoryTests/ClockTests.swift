@@ -455,6 +455,26 @@ struct ClockTests {
         #expect(times == [Fixture.epoch, Fixture.epoch])
     }
 
+    @Test func `a correction among skipped entries is delivered, as it concerns entries from before`() throws {
+        let machine = Machine(error: -Self.day)
+        let copy = JournalConsumerOptions(name: "copy", content: .everything, longestBacklog: 10)
+        let file = try HistoryFile(path: folder.database, consumers: [copy], clock: machine.clock, log: .silent)
+        try file.append(.plain([.integer(1)], at: machine.now))
+        machine.synchronise()
+        try file.append(.plain([.integer(2)], at: machine.now))
+        try finishUpkeep(file)
+        try file.append(.plain(integers: 3...100))
+        try finishUpkeep(file)
+        let reason = "more than the longest backlog"
+        let first = try file.entries(after: 0, limit: 9, for: "copy")
+        #expect(first == JournalBatch(missing: JournalGap(after: 0, through: 2, reason: reason)))
+        let correction = ClockCorrection(after: 0, through: 1, shift: .seconds(Self.day))
+        let second = try file.entries(after: 2, limit: 9, for: "copy")
+        #expect(second == JournalBatch([.correction(correction, seq: 3)], through: 3))
+        let third = try file.entries(after: 3, limit: 9, for: "copy")
+        #expect(third == JournalBatch(missing: JournalGap(after: 3, through: 91, reason: reason)))
+    }
+
     @Test func `a correction does not move samples of another boot`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()

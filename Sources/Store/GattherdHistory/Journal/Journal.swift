@@ -163,6 +163,8 @@ final class Journal {
     }
 
     /// Reads entries back that a consumer has not skipped, or the gap before them; see ``JournalReader``.
+    ///
+    /// No correction is skipped.
     func entries(
         after seq: Int64,
         limit: Int,
@@ -171,13 +173,27 @@ final class Journal {
         _ shift: ClockShift?
     ) throws(StoreFault) -> JournalBatch {
         guard let cursor = cursors[consumer] else { return JournalBatch([], through: head) }
-        if let gap = cursor.gap(after: seq) { return JournalBatch(missing: gap) }
+        if let gap = cursor.gap(after: seq) { return try correction(in: gap, for: cursor.consumer) }
         let place = max(seq, cursor.skipped)
         let request = JournalReader.Request(after: place, limit: limit, head: head, shift: shift)
         let entries = try reader.read(request, cursor.consumer.content)
         let batch = try lost.cut(entries, after: place, dropped: start)
         cursors.didRead(through: batch.entries.last?.seq ?? 0, by: consumer)
         return batch
+    }
+
+    /// Returns the next correction among skipped entries if the gap begins with it, or what is missing before it.
+    ///
+    /// It may concern entries that the consumer has received before.
+    private func correction(
+        in gap: JournalGap,
+        for consumer: JournalConsumerOptions
+    ) throws(StoreFault) -> JournalBatch {
+        guard consumer.content == .everything, let next = try reader.correction(after: gap.after),
+            next.seq <= gap.through
+        else { return JournalBatch(missing: gap) }
+        guard next.seq - 1 > gap.after else { return JournalBatch([next], through: next.seq) }
+        return JournalBatch(missing: JournalGap(after: gap.after, through: next.seq - 1, reason: gap.reason))
     }
 
     /// Moves a consumer's cursor forward, never back.

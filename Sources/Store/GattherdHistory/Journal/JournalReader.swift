@@ -57,6 +57,11 @@ final class JournalReader {
         return found.compactMap(\.self).min()
     }
 
+    /// Returns the first correction after `seq`; `nil` without one.
+    func correction(after seq: Int64) throws(StoreFault) -> JournalEntry? {
+        try corrections.entries(after: seq, limit: 1).first
+    }
+
     private func everything(_ request: Request) throws(StoreFault) -> [JournalEntry] {
         let limit = request.limit
         var entries = try lists.entries(after: request.after, limit: limit)
