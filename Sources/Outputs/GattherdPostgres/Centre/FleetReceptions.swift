@@ -147,6 +147,12 @@ enum FleetReceptions {
             alone record;
             found record;
         BEGIN
+            -- Without the lock, others could join the readings that are alone.
+            IF NOT gattherd.lock_air(ARRAY(
+                SELECT DISTINCT r.air FROM gattherd.reception r
+                WHERE r.ts BETWEEN low AND high AND r.journal = heard AND r.seq > merge_receptions.after
+                    AND r.seq <= merge_receptions.through
+            )) THEN RETURN; END IF;
             SELECT array_agg(r.seq) AS seqs, array_agg(r.ts) AS times, array_agg(r.air) AS airs,
                 array_agg(r.print) AS prints
             INTO alone FROM gattherd.reception r
@@ -156,7 +162,7 @@ enum FleetReceptions {
                     SELECT FROM gattherd.reception c WHERE c.air = r.air AND c.print = r.print
                         AND c.ts BETWEEN old_low - reach AND old_high + reach AND c.first_journal = r.journal AND c.first_seq = r.seq AND c.journal <> r.journal
                 );
-            IF alone.seqs IS NULL OR NOT gattherd.lock_air(alone.airs) THEN RETURN; END IF;
+            IF alone.seqs IS NULL THEN RETURN; END IF;
             SELECT array_agg(m.seq) AS seqs, array_agg(m.first_journal) AS journals, array_agg(m.first_seq) AS firsts
             INTO found FROM gattherd.match(owner, alone.seqs, alone.times, alone.airs, alone.prints) AS m;
             IF found.seqs IS NULL THEN RETURN; END IF;
