@@ -91,6 +91,13 @@ enum FleetUpkeep {
             RETURN gone > 0;
         END $$;
 
+        -- True if rows of these times have arrived since then.
+        CREATE OR REPLACE FUNCTION gattherd.has_arrivals(from_ts bigint, to_ts bigint, cutoff timestamptz)
+        RETURNS boolean LANGUAGE sql AS $$
+            SELECT EXISTS (SELECT FROM gattherd.extent e
+                WHERE e.first_ts < to_ts AND e.last_ts >= from_ts AND e.came >= cutoff)
+        $$;
+
         -- Drops the oldest partition whose rows are all too old, and arrived too long ago. Returns false if there is
         -- none, or if a reader holds it.
         CREATE OR REPLACE FUNCTION gattherd.drop_block() RETURNS boolean LANGUAGE plpgsql AS $$
@@ -102,9 +109,10 @@ enum FleetUpkeep {
                 SELECT b.* FROM gattherd.blocks() b JOIN gattherd.retention r ON r.kind = b.kind
                 WHERE b.until <= gattherd.micros(now() - r.keep) ORDER BY b.since
             LOOP
-                CONTINUE WHEN block.kind = 'samples' AND EXISTS (
-                    SELECT FROM gattherd.extent e WHERE e.first_ts < block.until AND e.last_ts >= block.since
-                        AND e.came >= cutoff);
+                CONTINUE WHEN block.kind = 'samples' AND gattherd.has_arrivals(block.since, block.until, cutoff);
+                -- The arrival of rows that are being inserted is known when their lock ends.
+                EXECUTE format('LOCK TABLE gattherd.%I IN ACCESS EXCLUSIVE MODE', block.name);
+                CONTINUE WHEN block.kind = 'samples' AND gattherd.has_arrivals(block.since, block.until, cutoff);
                 EXECUTE format('DROP TABLE gattherd.%I', block.name);
                 RETURN true;
             END LOOP;
