@@ -47,6 +47,16 @@ import Testing
         #expect(configuration.devices.first?.bindKeyFile?.value == path)
     }
 
+    @Test(arguments: [
+        ("/etc/gattherd/gattherd.yaml", "/etc/gattherd/gattherd.d/a.key", "gattherd.d/a.key"),
+        ("conf/gattherd.yaml", "conf/gattherd.d/a.key", "gattherd.d/a.key"),
+        ("gattherd.yaml", "/run/a.key", "/run/a.key"),
+        ("/etc/gattherd/gattherd.yaml", "/etc/gattherd2/a.key", "/etc/gattherd2/a.key"),
+    ])
+    func `the name of a key file stays right if the folder moves`(main: String, path: String, value: String) {
+        #expect(ConfigurationFile(main, [:]).value(naming: path) == value)
+    }
+
     @Test func `files with the names of YAML files that are not read are reported, also in the log`() throws {
         #expect(file.unreadFiles.isEmpty)
         try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)

@@ -194,7 +194,8 @@ import Testing
         #expect(try text("gattherd.d/shunt.key") == "0123456789abcdef0123456789ABCDEF\n")
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
         #expect(mode.map { "\($0)" } == "\(0o600)")
-        #expect(try text("gattherd.d/shunt.yaml").contains("    bind_key_file: '\(path)'\n"))
+        #expect(try text("gattherd.d/shunt.yaml").contains("    bind_key_file: 'gattherd.d/shunt.key'\n"))
+        #expect(try file.parsed().devices.last?.bindKeyFile?.value == path)
     }
 
     @Test(arguments: [

@@ -125,7 +125,7 @@ import Testing
         let (code, _) = try await bench.run(words)
         let errors = try bench.text("err")
         #expect(code == 0, "\(errors)")
-        #expect(try added(bench, "shunt").contains("    profiles: [victron]\n    bind_key_file: '\(key)'\n"))
+        #expect(try added(bench, "shunt").contains("    profiles: [victron]\n    bind_key_file: 'shunt.key'\n"))
     }
 
     @Test func `without a daemon the device is written for its next start`() async throws {

@@ -9,10 +9,10 @@ extension ConfigurationFile {
 
     /// Returns the value of a key that names a file in the folder of the configuration or below it.
     ///
-    /// A relative value starts at that folder, and not at the current one.
+    /// The value is relative to that folder, so that it stays right if the folder is copied or restored elsewhere.
     package func value(naming path: String) -> String {
         let folder = self.path.lastIndex(of: "/").map { self.path[...$0] } ?? ""
-        return path.hasPrefix("/") || !path.hasPrefix(folder) ? path : String(path.dropFirst(folder.count))
+        return path.hasPrefix(folder) ? String(path.dropFirst(folder.count)) : path
     }
 
     /// Writes a new file into the folder of further files, which is made if it is missing.
