@@ -178,6 +178,19 @@ private final class BeaconDecoder: PayloadDecoder {
         #expect(await counts == [.integer(5), .integer(6), .integer(8)])
     }
 
+    @Test func `the last sighting is that of the newest private address`() async throws {
+        let supervisor = supervisor(identity: IdentityKey(Array(repeating: 7, count: 16)))
+        let sensor = try #require(supervisor.devices.first)
+        #expect(supervisor.lastSighting(of: sensor) == nil)
+        try await run(supervisor) {
+            advertise(1, 5, address: 0x4012_3440_1233, rssi: -61)
+            #expect(supervisor.lastSighting(of: sensor)?.rssi == -61)
+            advertise(1, 6, address: 0x4ABC_DE4A_BCD9, rssi: -80)
+            advertise(1, 7, address: 0x4ABC_DE4A_BCDA, rssi: -50)
+        }
+        #expect(supervisor.lastSighting(of: sensor)?.rssi == -80)
+    }
+
     @Test func `leases have the strength of a private address under the address of its sensor`() async throws {
         let board = LeaseBoard()
         let supervisor = supervisor(identity: IdentityKey(Array(repeating: 7, count: 16)), leases: board)

@@ -16,6 +16,7 @@ final class SensorWatch: AdvertisementSink {
     private struct Watched: Sendable {
         let sensor: Sensor
         var presence = SensorPresence()
+        var sighting: SupervisorStatus.Sighting?
     }
 
     private let sensors = Locked<[BluetoothAddress: Watched]>([:])
@@ -55,6 +56,12 @@ final class SensorWatch: AdvertisementSink {
         let watched = sensors.withLock { $0[device.address] }
         guard let watched, watched.sensor.device.name == device.name else { return nil }
         return watched.presence.lastAdvertisement.map { AdvertisedTraits($0) }
+    }
+
+    /// Returns the last advertisement of a sensor, also from a private address; `nil` if it was not heard.
+    func sighting(of device: SupervisedDevice) -> SupervisorStatus.Sighting? {
+        let watched = sensors.withLock { $0[device.address] }
+        return watched?.sensor.device.name == device.name ? watched?.sighting : nil
     }
 
     /// The adapters that must listen; `nil` for all.
@@ -139,6 +146,7 @@ final class SensorWatch: AdvertisementSink {
         let heard = sensors.withLock { sensors -> (Sensor, isBack: Bool, new: [SensorPresence.New])? in
             guard let sensor = sensors[address]?.sensor, sensor.mayBeHeard(advertisement) else { return nil }
             let isBack = sensors[address]?.presence.isAway ?? false
+            sensors[address]?.sighting = .init(time: time, rssi: advertisement.rssi)
             let new = sensors[address]?.presence.record(advertisement, of: sensor, now: now) ?? []
             return (sensor, isBack, new)
         }

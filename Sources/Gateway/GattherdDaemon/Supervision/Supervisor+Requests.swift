@@ -28,6 +28,14 @@ extension Supervisor {
         device.listening == nil ? status.traits(of: device.name) : sensors.traits(of: device)
     }
 
+    /// Returns the last advertisement of a device since the start.
+    ///
+    /// The addresses of a sensor with an identity key are known to its watch only.
+    public nonisolated func lastSighting(of device: SupervisedDevice) -> SupervisorStatus.Sighting? {
+        let sightings = [status.lastSighting(of: device.name), sensors.sighting(of: device)]
+        return sightings.compactMap(\.self).max { $0.time < $1.time }
+    }
+
     /// Stops ``run()``.
     public nonisolated func stop() {
         inbox.post(.stop)

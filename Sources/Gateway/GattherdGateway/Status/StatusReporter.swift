@@ -97,7 +97,7 @@ struct StatusReporter: Sendable {
         let downloads = supervisor.downloads(of: device)
         status.records = downloads.isEmpty ? nil : downloads
         status.lastReading = device.meter.lastReading?.rfc3339
-        let sighting = supervisor.status.lastSighting(of: device.name)
+        let sighting = supervisor.lastSighting(of: device)
         status.lastHeard = sighting?.time.rfc3339
         status.rssi = sighting?.rssi ?? status.rssi
         status.lease = leases.flatMap { leases in
