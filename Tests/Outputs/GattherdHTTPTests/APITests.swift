@@ -151,6 +151,13 @@ import Testing
         #expect(backend.commands.count == 1)
     }
 
+    @Test(arguments: [#"{"valeu":128}"#, #"{"value":1,"epohc":7}"#, #"{"value":1,"Transaction":"a"}"#])
+    func `a mistyped member sets no control`(body: String) async {
+        let answer = await service.post("/api/v1/devices/dial/controls/number", body)
+        #expect(answer.status == 400 && answer.text.contains("use value, epoch, transaction"), "\(answer.text)")
+        #expect(backend.commands.isEmpty)
+    }
+
     @Test(arguments: ["", "128", "[]", #"{"value":[1]}"#, #"{"value":{}}"#, "{", "\u{0}", "{\"value\":1"])
     func `a body without a value is refused`(body: String) async {
         #expect(await service.post("/api/v1/devices/dial/controls/number", body).status == 400)

@@ -89,6 +89,19 @@ import Testing
         #expect(requests.isEmpty)
     }
 
+    @Test(arguments: [
+        ("devices/strap/label", #""titel":"T""#, "use title, area, note"),
+        ("peripherals/add", #""address":"C0:FF:EE:00:00:01","name":"x","preveiw":true"#, "use address, name, profiles"),
+        ("configuration/file", #""file":"g.yaml","text":"","versoin":"1""#, "use file, text, version"),
+        ("configuration/check", #""file":"g.yaml","text":"","texts":"""#, "use file, text, version"),
+    ])
+    func `a mistyped member is refused and named`(path: String, members: String, advice: String) async {
+        let answer = await post(path, "{\(members)}")
+        #expect(answer.status == 400)
+        #expect(answer.text.contains("unknown member '") && answer.text.contains(advice), "\(answer.text)")
+        #expect(requests.isEmpty)
+    }
+
     @Test func `files are read, checked and written`() async {
         #expect(await get("configuration").status == 200)
         #expect(await get("configuration/file", ["file": "gattherd.yaml"]).status == 200)

@@ -41,8 +41,9 @@ package struct NewDevice: Hashable, Sendable {
 
     /// Reads the body of a request.
     ///
-    /// - Throws: ``BackendError`` for a missing member, or one of another kind.
+    /// - Throws: ``BackendError`` for a missing or unknown member, or one of another kind.
     package init(_ body: RequestBody) throws(BackendError) {
+        try body.refuseMembers(except: ["address", "name", "profiles", "title", "area", "key", "preview"])
         guard let address = try body.text("address"), let name = try body.text("name") else {
             throw BackendError(.invalid, #"send {"address": "…", "name": "…"}, both texts"#)
         }
@@ -61,8 +62,9 @@ package struct NewLabel: Hashable, Sendable {
 
     /// Reads the body of a request.
     ///
-    /// - Throws: ``BackendError`` for a member that is no short text.
+    /// - Throws: ``BackendError`` for an unknown member, or one that is no short text.
     package init(_ body: RequestBody) throws(BackendError) {
+        try body.refuseMembers(except: ["title", "area", "note"])
         (title, area, note) = (try body.text("title"), try body.text("area"), try body.text("note"))
     }
 }
@@ -75,8 +77,9 @@ package struct ConfigurationDraft: Hashable, Sendable {
     /// The version that the draft began with; `nil` for a new file.
     package var version: String?
 
-    /// - Throws: ``BackendError`` for a missing member, or one that is not text.
+    /// - Throws: ``BackendError`` for a missing or unknown member, or one that is not text.
     init(_ body: RequestBody) throws(BackendError) {
+        try body.refuseMembers(except: ["file", "text", "version"])
         guard let file = try body.text("file"), let text = body.string("text") else {
             throw BackendError(.invalid, #"send {"file": "…", "text": "…"}, both texts"#)
         }
@@ -123,7 +126,18 @@ package struct RequestBody {
         self.members = members
     }
 
-    private subscript(name: String) -> JSONValue? { members.first { $0.name == name }?.value }
+    subscript(name: String) -> JSONValue? { member(name)?.value }
+
+    func member(_ name: String) -> JSONMember? { members.first { $0.name == name } }
+
+    /// Refuses members with other names: a mistyped one would count as missing.
+    ///
+    /// - Throws: ``BackendError`` with the known names.
+    func refuseMembers(except known: [String]) throws(BackendError) {
+        guard let other = members.first(where: { !known.contains($0.name) }) else { return }
+        let name = other.name.cut(toBytes: 80)
+        throw BackendError(.invalid, "unknown member '\(name)'; use \(known.joined(separator: ", "))")
+    }
 
     /// Returns a text of any length.
     func string(_ name: String) -> String? {

@@ -72,33 +72,20 @@ extension HTTPService {
     func set(_ control: String, of device: String, _ request: HTTPRequest) async -> HTTPResponse {
         let type = request.headers["content-type"]?.prefix { $0 != ";" }.lowercased()
         guard type == "application/json" else { return .error(415, "send JSON: Content-Type: application/json") }
-        guard let value = Self.value(in: request.body) else {
+        guard let body = RequestBody(request.body), let value = ControlValue(body["value"]) else {
             return .error(400, #"send {"value": …}: a number, true, false, text, or null"#)
         }
-        let lease = Self.lease(in: request.body)
-        guard lease.isValid else { return .error(400, "'epoch' must be a whole number") }
-        var asked = ControlRequest(device: device, control: control, value: value, transaction: lease.transaction)
-        asked.epoch = lease.epoch
+        let transaction = body.member("transaction")?.source
+        var asked = ControlRequest(device: device, control: control, value: value, transaction: transaction)
+        do throws(BackendError) {
+            try body.refuseMembers(except: ["value", "epoch", "transaction"])
+            asked.epoch = try body.epoch
+        } catch {
+            return .error(error.status, error.detail)
+        }
         switch await backend.set(asked) {
         case .success(let value): return .done(device, control, value)
         case .failure(let error): return refused(error)
-        }
-    }
-
-    /// The value in the body `{"value": …}`; null or no value triggers a control that has none.
-    private static func value(in body: [UInt8]) -> ControlValue? {
-        guard case .object(let members) = try? JSONReader.value(of: body) else { return nil }
-        return ControlValue(members.first { $0.name == "value" }?.value)
-    }
-
-    /// The members `epoch` and `transaction` of the body, for devices with leases.
-    private static func lease(in body: [UInt8]) -> (epoch: Int64?, transaction: String?, isValid: Bool) {
-        guard case .object(let members) = try? JSONReader.value(of: body) else { return (nil, nil, true) }
-        let transaction = members.first { $0.name == "transaction" }?.source
-        switch members.first(where: { $0.name == "epoch" })?.value {
-        case .integer(let epoch): return (epoch, transaction, true)
-        case nil: return (nil, transaction, true)
-        default: return (nil, transaction, false)
         }
     }
 
@@ -112,6 +99,19 @@ extension HTTPService {
             case .timedOut: 504
             }
         return .error(status, backend.words(for: error))
+    }
+}
+
+extension RequestBody {
+    /// The member `epoch`, for devices with leases; `nil` without one.
+    fileprivate var epoch: Int64? {
+        get throws(BackendError) {
+            switch self["epoch"] {
+            case nil: return nil
+            case .integer(let epoch)?: return epoch
+            case _?: throw BackendError(.invalid, "'epoch' must be a whole number")
+            }
+        }
     }
 }
 
