@@ -138,6 +138,7 @@ struct BackupCommandTests {
         let result = try await gattherd("restore", damaged, in: new)
         #expect(result.code == 65)
         #expect(result.complaints.contains("history.db in \(damaged): "), "\(result)")
+        #expect(result.complaints.contains("name a file that 'gattherd backup' has written"), "\(result)")
     }
 
     @Test func `a backup with a relative --config contains all files`() async throws {

@@ -31,8 +31,11 @@ struct BackupManifest: Equatable {
 
     private static let failure = CommandFailure(
         .data,
-        "gattherd restore: this is not a backup of this version; name a file that 'gattherd backup' has written"
+        "gattherd restore: this is not a backup of this version; \(remedy)"
     )
+
+    /// The advice if a backup cannot be restored.
+    static let remedy = "name a file that 'gattherd backup' has written"
 
     var json: [UInt8] {
         JSONWriter.bytes { writer in

@@ -165,7 +165,8 @@ struct RestoreCommand {
             return Terminal.printError("gattherd restore: the backup has no history")
         }
         do throws(StoreFault) {
-            let restore = try Restore(RestoreSource(copy), to: path, at: now, lock)
+            let source = try RestoreSource(copy, remedy: BackupManifest.remedy)
+            let restore = try Restore(source, to: path, at: now, lock)
             Terminal.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size))")
             if let replaced = restore.replaced { Terminal.say("\(replaced): the replaced history") }
         } catch {

@@ -41,27 +41,32 @@ struct Backup {
 
 /// A backup that is open for reading, so that its reader may give up rights before ``Restore``.
 public final class RestoreSource {
-    private static let remedy = "name a file that 'gattherd db backup' has written"
-
     fileprivate let connection: SQLiteConnection
     private let place: stat
+    private let remedy: String
 
     /// Opens a database that `gattherd db backup` has written, or a copy of one that was closed.
     ///
+    /// - Parameters:
+    ///   - path: The database.
+    ///   - remedy: The advice if it cannot be restored.
     /// - Throws: ``StoreFault``: `damaged` if it is no backup or cannot be read.
-    public init(_ path: String) throws(StoreFault) {
+    public init(
+        _ path: String,
+        remedy: String = "name a file that 'gattherd db backup' has written"
+    ) throws(StoreFault) {
         var place = stat()
         guard unsafe access(path, R_OK) == 0, unsafe stat(path, &place) == 0 else {
-            throw StoreFault("\(path): \(SystemError.current); \(Self.remedy)", .damaged)
+            throw StoreFault("\(path): \(SystemError.current); \(remedy)", .damaged)
         }
         let content = FileContent(path)
         guard content == .database else {
-            throw StoreFault("\(path): this is \(content.words), not a backup; \(Self.remedy)", .damaged)
+            throw StoreFault("\(path): this is \(content.words), not a backup; \(remedy)", .damaged)
         }
-        self.place = place
+        (self.place, self.remedy) = (place, remedy)
         connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READONLY)
-        guard case .version = try HistoryDatabase.content(of: connection, remedy: Self.remedy) else {
-            throw StoreFault("\(path): the database is empty; \(Self.remedy)", .damaged)
+        guard case .version = try HistoryDatabase.content(of: connection, remedy: remedy) else {
+            throw StoreFault("\(path): the database is empty; \(remedy)", .damaged)
         }
     }
 
@@ -69,7 +74,7 @@ public final class RestoreSource {
         var other = stat()
         guard unsafe stat(path, &other) == 0 else { return }
         guard place.st_ino != other.st_ino || place.st_dev != other.st_dev else {
-            throw StoreFault("\(connection.path): this is the history itself; \(Self.remedy)", .damaged)
+            throw StoreFault("\(connection.path): this is the history itself; \(remedy)", .damaged)
         }
     }
 }
