@@ -126,6 +126,21 @@ struct BackupCommandTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: new.path) == ["errors"])
     }
 
+    @Test func `a backup that was cut between two files is refused as damaged, and changes nothing`() async throws {
+        let old = try await HistoryFolder(seconds: 60)
+        let archive = try await backUp(old)
+        for name in ["manifest.json", "history.db", "configuration/secret", "state/mqtt-base-topics"] {
+            let cut = old.folder.file("cut.tar")
+            try Data(contentsOf: URL(filePath: archive)).write(to: URL(filePath: cut))
+            _ = try await Programs.run("/bin/tar", ["--delete", "--file", cut, "./\(name)"])
+            let new = try TemporaryFolder()
+            let result = try await gattherd("restore", cut, in: new)
+            #expect(result.code == 65)
+            #expect(result.complaints.contains("damaged: it has no '\(name)'"), "\(result)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: new.path) == ["errors"])
+        }
+    }
+
     @Test func `a backup with a damaged history is refused by its own name`() async throws {
         let old = try await HistoryFolder(seconds: 60)
         let archive = try await backUp(old)

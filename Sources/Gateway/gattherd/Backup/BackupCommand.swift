@@ -87,17 +87,18 @@ struct BackupCommand {
         if hasHistory { try copyHistory(configuration.history.path.value, to: folder) }
         let state = configuration.history.path.value.parentFolder
         let access = FolderAccess(file, FileAccount.daemon(of: file, stateFolder: state))
-        let count = try copy(plan, access, to: folder)
+        let files = try copy(plan, access, to: folder)
         let manifest = BackupManifest(
             gateway: configuration.gateway,
             main: plan.main,
             created: now.rfc3339,
-            elsewhere: plan.elsewhere
+            elsewhere: plan.elsewhere,
+            files: (hasHistory ? [BackupPlan.history] : []) + files
         )
         try write(manifest.json, as: BackupPlan.manifest, to: folder)
         try await BackupArchive(target, command: "backup").create(from: folder)
         rotation?.removeOld(after: target)
-        report(target, count, plan)
+        report(target, files.count, plan)
     }
 
     private func copyHistory(_ path: String, to folder: StagingFolder) throws(CommandFailure) {
@@ -112,17 +113,17 @@ struct BackupCommand {
         }
     }
 
-    /// Copies all files except the history; returns their number.
+    /// Copies all files except the history; returns their names.
     private func copy(
         _ plan: BackupPlan,
         _ access: FolderAccess,
         to folder: StagingFolder
-    ) throws(CommandFailure) -> Int {
+    ) throws(CommandFailure) -> [String] {
         for each in plan.files {
             let (content, mode) = try Self.content(of: each, access)
             try write(content, as: each.name, mode: mode, to: folder)
         }
-        return plan.files.count + (try copyState(plan.stateFiles, to: folder))
+        return plan.files.map(\.name) + (try copyState(plan.stateFiles, to: folder))
     }
 
     /// The content and the permissions of a file, read with the rights for its folder.
@@ -146,18 +147,18 @@ struct BackupCommand {
         return (Array(content), status.st_mode & 0o777)
     }
 
-    private func copyState(_ files: [BackupPlan.File], to folder: StagingFolder) throws(CommandFailure) -> Int {
-        var count = 0
+    private func copyState(_ files: [BackupPlan.File], to folder: StagingFolder) throws(CommandFailure) -> [String] {
+        var names: [String] = []
         for each in files {
             do throws(FileError) {
                 guard let content = try StateFiles.read(each.path) else { continue }
                 try folder.write(content, as: each.name)
-                count += 1
+                names.append(each.name)
             } catch {
                 throw CommandFailure(.inputOutput, "gattherd backup: cannot copy \(each.path): \(error.reason)")
             }
         }
-        return count
+        return names
     }
 
     private func write(

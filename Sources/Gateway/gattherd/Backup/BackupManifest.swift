@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdGateway
 import GattherdModel
 
@@ -11,9 +12,12 @@ struct BackupManifest: Equatable {
     var created: String
     /// Files that the configuration names and the backup does not have.
     var elsewhere: [String]
+    /// The names of all other files in the archive; empty in backups of early versions.
+    var files: [String]
 
-    init(gateway: String, main: String, created: String, elsewhere: [String]) {
-        (self.gateway, self.main, self.created, self.elsewhere) = (gateway, main, created, elsewhere)
+    init(gateway: String, main: String, created: String, elsewhere: [String], files: [String]) {
+        (self.gateway, self.main, self.created) = (gateway, main, created)
+        (self.elsewhere, self.files) = (elsewhere, files)
     }
 
     /// - Throws: ``CommandFailure`` if the text describes no backup that this version can read.
@@ -25,8 +29,34 @@ struct BackupManifest: Equatable {
             main.hasPrefix(BackupPlan.configuration + "/")
         else { throw Self.failure }
         (self.gateway, self.main, self.created) = (gateway, main, created)
-        guard case .array(let elsewhere)? = values["elsewhere"] else { throw Self.failure }
-        self.elsewhere = elsewhere.compactMap { if case .string(let path) = $0 { path } else { nil } }
+        guard let elsewhere = Self.texts(values["elsewhere"]) else { throw Self.failure }
+        self.elsewhere = elsewhere
+        files = Self.texts(values["files"]) ?? []
+    }
+
+    private static func texts(_ value: JSONValue?) -> [String]? {
+        guard case .array(let values)? = value else { return nil }
+        return values.compactMap { if case .string(let text) = $0 { text } else { nil } }
+    }
+
+    /// Reads the manifest of an archive, and checks that no file of it is missing.
+    ///
+    /// An archive that was cut between two files is a valid one for tar.
+    ///
+    /// - Throws: ``CommandFailure`` if this is no whole backup that this version can read.
+    static func read(from folder: StagingFolder, _ archive: String) throws(CommandFailure) -> BackupManifest {
+        guard let json = FileManager.default.contents(atPath: folder.file(BackupPlan.manifest)) else {
+            throw Self.loss(of: BackupPlan.manifest, "\(archive) is not a backup, or is damaged")
+        }
+        let manifest = try BackupManifest(Array(json))
+        for name in manifest.files where !FileManager.default.fileExists(atPath: folder.file(name)) {
+            throw Self.loss(of: name, "\(archive) is damaged")
+        }
+        return manifest
+    }
+
+    private static func loss(of name: String, _ problem: String) -> CommandFailure {
+        CommandFailure(.data, "gattherd restore: \(problem): it has no '\(name)'; \(remedy)")
     }
 
     private static let failure = CommandFailure(
@@ -48,8 +78,10 @@ struct BackupManifest: Equatable {
                 writer.key(key)
                 writer.string(text)
             }
-            writer.key("elsewhere")
-            writer.array(elsewhere) { $0.string($1) }
+            for (key, texts) in [("elsewhere", elsewhere), ("files", files)] {
+                writer.key(key)
+                writer.array(texts) { $0.string($1) }
+            }
             writer.endObject()
         }
     }

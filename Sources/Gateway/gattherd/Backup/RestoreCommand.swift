@@ -56,8 +56,7 @@ struct RestoreCommand {
             folder.remove()
         }
         try await BackupArchive(archive, command: "restore").extract(to: folder)
-        let json = FileManager.default.contents(atPath: folder.file(BackupPlan.manifest)) ?? Data()
-        let manifest = try BackupManifest(Array(json))
+        let manifest = try BackupManifest.read(from: folder, archive)
         var files = ConfigurationRestore(folder, manifest, to: file, at: now)
         let configuration = files.configuration
         let history = configuration.history.path.value
