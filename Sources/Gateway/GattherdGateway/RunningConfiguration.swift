@@ -81,7 +81,9 @@ struct GatewayUpdater: Sendable {
     func update() {
         let configuration = running.configuration
         let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
-        alerts.configure(configuration.alerts, devices: Dictionary(addresses) { first, _ in first })
+        alerts.configure(configuration.alerts, devices: Dictionary(addresses) { first, _ in first }) { [live] in
+            live.newestAlertValues
+        }
         updateDelivery()
         for announcer in announcers { announcer.updatePermissions() }
     }

@@ -198,6 +198,51 @@ import Testing
         #expect(machine.ignores("freezer") && !machine.ignores("new"))
     }
 
+    private mutating func configure(
+        _ rules: [AlertRule],
+        at seconds: Int,
+        last value: Double,
+        _ metric: MetricDescriptor
+    ) -> [String] {
+        let values = [AlertMachine.LastValue(value, metric, stream: "s", device: "freezer")]
+        return words(machine.handle(.configure(rules, devices: ["freezer"], values: values), at: .seconds(seconds)))
+    }
+
+    @Test mutating func `a new rule begins with the last value`() {
+        configure([Self.silent])
+        let low = "raised battery of freezer: battery_level is 14 %, below 15"
+        #expect(configure([Self.battery], at: 10, last: 14, Self.level) == [low])
+        #expect(value(50, at: 11, Self.level) == ["cleared battery of freezer"])
+        #expect(configure([Self.battery, Self.cold], at: 20, last: -10, Self.temperature) == [])
+        #expect(machine.deadline == .seconds(80))
+    }
+
+    @Test mutating func `the last value changes nothing for an unchanged rule, or under the lease of another gateway`()
+    {
+        configure([Self.battery])
+        #expect(configure([Self.battery], at: 1, last: 5, Self.level) == [])
+        _ = machine.handle(.elsewhere(true, device: "freezer"), at: .seconds(2))
+        #expect(configure([], at: 3, last: 5, Self.level) == [])
+        #expect(configure([Self.battery], at: 4, last: 5, Self.level) == [])
+        _ = machine.handle(.elsewhere(false, device: "freezer"), at: .seconds(5))
+        #expect(tick(at: 100) == [])
+    }
+
+    @Test mutating func `a changed rule keeps its alert raised while the last value is outside`() {
+        configure([Self.cold])
+        _ = value(-14, at: 0)
+        _ = tick(at: 60)
+        var changed = Self.cold
+        changed.holding = .seconds(600)
+        #expect(configure([changed], at: 70, last: -14, Self.temperature) == [])
+        // Inside the bounds, but not by the hysteresis.
+        changed.condition = .outside(metric: "temperature", below: -30, above: -13)
+        #expect(configure([changed], at: 80, last: -14, Self.temperature) == [])
+        changed.condition = .outside(metric: "temperature", below: -30, above: -10)
+        #expect(configure([changed], at: 90, last: -14, Self.temperature) == ["cleared cold of freezer"])
+        #expect(machine.deadline == nil)
+    }
+
     @Test mutating func `any events keep the deadline in the future and alternate raised and cleared`() {
         var random = SplitMix64(seed: 7)
         configure([Self.cold, Self.silent, Self.battery], ["freezer", "b"])

@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdHTTP
 import GattherdHistory
 import GattherdLog
 import GattherdModel
@@ -69,6 +70,16 @@ struct AlertMonitorTests {
                 "strap alert=low state=raised detail=battery_level is 14 %, below 15", "strap alert=low state=cleared",
             ]
         )
+    }
+
+    @Test func `a rule that is added begins with the newest values of the live status`() {
+        let live = LiveStatus()
+        live.observe(batch(.integer(14)))
+        live.observe(batch(.text("none"), "other"))
+        let monitor = AlertMonitor { Timestamp(microseconds: 0) }
+        monitor.configure([], devices: ["strap": "A"])
+        monitor.configure([Self.rule], devices: ["strap": "A"]) { live.newestAlertValues }
+        #expect(monitor.active.map(\.detail) == ["battery_level is 14 %, below 15"])
     }
 
     @Test func `a change during the report of another one is reported after it`() {

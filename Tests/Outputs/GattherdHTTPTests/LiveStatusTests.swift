@@ -19,6 +19,18 @@ import Testing
         #expect(values(live.snapshot.streams) == [[.integer(72), .boolean(true), .real(0.9)]])
     }
 
+    @Test func `alerts see the newest values, but none that was received late`() {
+        live.observe(LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(72))]))
+        #expect(live.newestValues.map { $0.value } == [.integer(72)])
+        #expect(live.newestValues.map { $0.metric.name } == ["heart_rate"])
+        var late = LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(60))])
+        late.readings[0].isPast = true
+        live.observe(late)
+        #expect(live.newestValues.isEmpty)
+        live.observe(LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(73))]))
+        #expect(live.newestValues.map { $0.value } == [.integer(73)])
+    }
+
     @Test func `changes are reported once, with the newest state`() {
         for rate in [72, 73] {
             live.observe(LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(Int64(rate)))]))

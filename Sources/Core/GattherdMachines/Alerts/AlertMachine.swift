@@ -5,6 +5,8 @@ public import GattherdModel
 /// A value outside of the bounds raises an alert after the rule's holding time. A value that is inside by at least the
 /// hysteresis clears it. Silence raises an alert when its time is over, and the next reading clears it. A device that a
 /// person disconnected is not missed. A device that another gateway owns has no alerts here.
+///
+/// A new rule begins with the last values. A changed rule also keeps its alert raised if one of them is outside.
 public struct AlertMachine: Sendable {
     /// An alert of a device.
     public struct Key: Hashable, Sendable {
@@ -18,8 +20,8 @@ public struct AlertMachine: Sendable {
     }
 
     public enum Event: Sendable {
-        /// The rules and devices from now on.
-        case configure([AlertRule], devices: [String])
+        /// The rules and devices from now on, and the last values of this run, for rules that are new or changed.
+        case configure([AlertRule], devices: [String], values: [LastValue] = [])
         /// True if a person disconnected the device.
         case held(Bool, device: String)
         /// True if another gateway owns the device, and watches it.
@@ -72,7 +74,7 @@ public struct AlertMachine: Sendable {
     /// - Returns: The alerts that are raised or cleared.
     public mutating func handle(_ event: Event, at now: Duration) -> [Change] {
         switch event {
-        case .configure(let rules, let names): return configure(rules, names, now)
+        case .configure(let rules, let names, let values): return configure(rules, names, values, now)
         case .held(let isHeld, let device): return setHeld(isHeld, device, now)
         case .elsewhere(let isElsewhere, let device): return setOwnedElsewhere(isElsewhere, device, now)
         case .described(let description): return described(description)
@@ -92,16 +94,21 @@ public struct AlertMachine: Sendable {
         return watched.flatMap { device in device.watches.compactMap { Self.due($0, device) } }.min()
     }
 
-    private mutating func configure(_ rules: [AlertRule], _ names: [String], _ now: Duration) -> [Change] {
+    private mutating func configure(
+        _ rules: [AlertRule],
+        _ names: [String],
+        _ values: [LastValue],
+        _ now: Duration
+    ) -> [Change] {
         var changes: [Change] = []
+        let values = Dictionary(grouping: values, by: \.device)
         let before = devices
         devices = [:]
         elsewhere.formIntersection(names)
         for name in names {
             let old = before[name]
             let watches = rules.filter { $0.concerns(name) }.map { rule in
-                old?.watches.first { $0.rule == rule }
-                    ?? Watch(rule: rule, isRaised: inherits(rule, name))
+                old?.watches.first { $0.rule == rule } ?? watch(rule, of: name, old, values[name] ?? [], now)
             }
             devices[name] = Device(watches: watches, heard: old?.heard ?? now, isHeld: old?.isHeld ?? false)
         }
@@ -110,6 +117,20 @@ public struct AlertMachine: Sendable {
         }
         inherited = []
         return changes + raiseDue(now)
+    }
+
+    /// Returns the watch of a rule that is new or changed.
+    private func watch(
+        _ rule: AlertRule,
+        of device: String,
+        _ old: Device?,
+        _ values: [LastValue],
+        _ now: Duration
+    ) -> Watch {
+        var watch = Watch(rule: rule, isRaised: inherits(rule, device))
+        let wasRaised = old?.watches.contains { $0.rule.name == rule.name && $0.isRaised } ?? false
+        watch.start(with: values, wasRaised: wasRaised, now)
+        return watch
     }
 
     private func inherits(_ rule: AlertRule, _ device: String) -> Bool {

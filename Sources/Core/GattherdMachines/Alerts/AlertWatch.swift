@@ -1,6 +1,18 @@
-import GattherdModel
+public import GattherdModel
 
 extension AlertMachine {
+    /// The last value of a stream's metric.
+    public struct LastValue: Sendable {
+        let value: Double
+        let metric: MetricDescriptor
+        let stream: String
+        let device: String
+
+        public init(_ value: Double, _ metric: MetricDescriptor, stream: String, device: String) {
+            (self.value, self.metric, self.stream, self.device) = (value, metric, stream, device)
+        }
+    }
+
     /// The state of one rule for one device.
     struct Watch: Sendable {
         let rule: AlertRule
@@ -55,6 +67,22 @@ extension AlertMachine.Watch {
         if outside.isEmpty { outsideSince = now }
         outside[series] = Self.reason(value, metric, bound)
         return nil
+    }
+
+    /// Records the last values, from which the holding time counts anew.
+    ///
+    /// - Parameters:
+    ///   - values: The last values of the device.
+    ///   - wasRaised: True if the rule has changed and its alert was raised.
+    ///   - now: The monotonic time.
+    mutating func start(with values: [AlertMachine.LastValue], wasRaised: Bool, _ now: Duration) {
+        for last in values where rule.concerns(last.metric) {
+            guard let bound = rule.condition.exceeded(by: last.value, wasRaised ? rule.hysteresis : 0) else { continue }
+            outside[Self.series(last.metric, last.stream)] = Self.reason(last.value, last.metric, bound)
+        }
+        guard !outside.isEmpty else { return }
+        outsideSince = now
+        isRaised = isRaised || wasRaised
     }
 
     /// Records a series that was outside when an earlier run ended, so that its next value inside clears the alert.

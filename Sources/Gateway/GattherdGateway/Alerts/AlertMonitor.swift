@@ -100,7 +100,12 @@ final class AlertMonitor: Sendable {
     /// - Parameters:
     ///   - rules: The rules.
     ///   - devices: The addresses of all devices, by name.
-    func configure(_ rules: [AlertRule], devices: [String: String]) {
+    ///   - values: Returns the last values, for rules that are new or changed.
+    func configure(
+        _ rules: [AlertRule],
+        devices: [String: String],
+        values: () -> [AlertMachine.LastValue] = { [] }
+    ) {
         let stored = state.withLock { state in
             state.hasRules = !rules.isEmpty
             state.addresses = devices
@@ -108,7 +113,7 @@ final class AlertMonitor: Sendable {
             defer { state.stored = [] }
             return state.stored
         }
-        handle([.configure(rules, devices: devices.keys.sorted())] + stored)
+        handle([.configure(rules, devices: devices.keys.sorted(), values: values())] + stored)
     }
 
     /// The raised alerts, by device and name.
@@ -157,10 +162,13 @@ final class AlertMonitor: Sendable {
 
     private var elapsed: Duration { clock.now - start }
 
-    private func handle(_ events: [AlertMachine.Event]) {
+    /// Applies events, which are made under the lock.
+    ///
+    /// So no value arrives between the reading of the last values and the change of the rules.
+    private func handle(_ events: @autoclosure () -> [AlertMachine.Event]) {
         let (time, elapsed) = (now(), elapsed)
         let isReporter = state.withLock { state in
-            let isReporter = state.handle(events, at: elapsed, time)
+            let isReporter = state.handle(events(), at: elapsed, time)
             // A later deadline needs no wake: the machine is asked again when the earlier one has come.
             let deadline = state.machine.deadline
             if let deadline, next.state.map({ deadline < $0 }) ?? true { next.set(deadline) }

@@ -1,3 +1,4 @@
+import GattherdHTTP
 import GattherdHistory
 import GattherdMachines
 import GattherdModel
@@ -53,6 +54,21 @@ extension AlertMachine.Event {
         let series = row.series
         let metric = MetricDescriptor(name: series.metric, unit: series.unit)
         self = .stored(value, metric, stream: series.stream, device: series.device)
+    }
+}
+
+extension AlertMachine.LastValue {
+    /// Creates the last value of a stream's metric; `nil` if it is not a finite number.
+    fileprivate init?(_ value: SampleValue, _ metric: MetricDescriptor, of stream: StreamDefinition) {
+        guard let number = value.number, number.isFinite else { return nil }
+        self.init(number, metric, stream: stream.stream, device: stream.device)
+    }
+}
+
+extension LiveStatus {
+    /// The newest values, for rules of alerts that are new or changed.
+    var newestAlertValues: [AlertMachine.LastValue] {
+        newestValues.compactMap { AlertMachine.LastValue($0.value, $0.metric, of: $0.stream) }
     }
 }
 

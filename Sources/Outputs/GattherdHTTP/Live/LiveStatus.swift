@@ -78,6 +78,17 @@ package final class LiveStatus: Sendable {
         shared.withLock { $0.hasOtherDevices = true }
     }
 
+    /// The newest values of all streams whose newest reading was not received late.
+    package var newestValues: [(stream: StreamDefinition, metric: MetricDescriptor, value: SampleValue)] {
+        shared.withLock { shared in
+            shared.streams.values.filter { !$0.isPast }.flatMap { live in
+                zip(live.stream.metrics, live.values).compactMap { metric, value in
+                    value.map { (live.stream, metric, $0) }
+                }
+            }
+        }
+    }
+
     /// A copy of the whole state.
     var snapshot: Snapshot { shared.withLock { Self.snapshot(of: $0) } }
 
@@ -172,6 +183,8 @@ struct LiveStream: Sendable {
     private(set) var values: [SampleValue?]
     /// The time of the newest reading.
     private(set) var time = Timestamp(microseconds: 0)
+    /// True if the newest reading was received late.
+    private(set) var isPast = false
     /// True if the values changed since the last read.
     var isNew = false
 
@@ -182,7 +195,7 @@ struct LiveStream: Sendable {
 
     mutating func update(_ reading: Reading, _ samples: [Sample]) {
         guard !reading.isPast || reading.time >= time else { return }
-        time = reading.time
+        (time, isPast) = (reading.time, reading.isPast)
         isNew = true
         for sample in samples[reading.samples] where values.indices.contains(sample.metric) {
             values[sample.metric] = sample.value
