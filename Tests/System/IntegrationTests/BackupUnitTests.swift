@@ -63,6 +63,22 @@ struct BackupUnitTests {
         #expect(try String(contentsOfFile: new.file("gattherd.yaml"), encoding: .utf8) == "gateway: attic\n")
     }
 
+    @Test func `the backup is restricted like the daemon`() throws {
+        let unit = Self.configuration.appending(path: "gattherd.service")
+        let keys = try String(contentsOf: unit, encoding: .utf8).split(separator: "\n")
+            .compactMap { line in line.split(separator: "=").first.map { String($0) } }
+        let starts = [
+            "Protect", "Private", "Restrict", "SystemCall", "Memory", "Lock", "NoNew", "Device", "Capability",
+            "Ambient",
+        ]
+        let limits = keys.filter { key in starts.contains { key.hasPrefix($0) } && key != "MemoryMax" }
+        #expect(limits.count > 15)
+        for key in limits {
+            let words = try Self.words(key, of: "gattherd.service")
+            #expect(try Self.words(key, of: "gattherd-backup.service") == words, "\(key)")
+        }
+    }
+
     @Test func `backups are not in a folder that the package removes when it is purged`() throws {
         let target = try #require(try Self.words("ExecStart", of: "gattherd-backup.service").last)
         let postrm = Self.configuration.appending(path: "debian/gattherd.postrm")
