@@ -111,6 +111,18 @@ struct RecordDownloadTests {
         #expect(steps == [.end, .finish(.failed("the device sends more records than it can have"))])
     }
 
+    @Test func `a count limits no request but the counted one`() {
+        var machine = machine()
+        // The device was reset: it has no record from the newest stored one on, but many others.
+        _ = machine.handle(.opened(facts { $0.resumption = 60_000 }), at: .zero)
+        _ = machine.handle(.response([5, 0, 0, 0]), at: .zero)
+        _ = machine.handle(.response([6, 0, 1, 6]), at: .zero)
+        let steps = machine.handle(.drained(present { $0.resumption = 60_000 }), at: .zero)
+        #expect(steps == [.begin(.allAfterNone), .write([1, 1])])
+        #expect(machine.handle(.progress(present(2) { $0.count = 1500 }), at: .seconds(1)).isEmpty)
+        #expect(machine.handle(.progress(present(2) { $0.count = 2_000_001 }), at: .seconds(2)) == [.write([3, 0])])
+    }
+
     @Test(
         arguments: [[], [6], [5, 0], [5, 0, 1], [6, 0, 1], [6, 1, 1, 1], [7, 0, 1, 1], [6, 0, 9, 1]] as [[UInt8]]
     )

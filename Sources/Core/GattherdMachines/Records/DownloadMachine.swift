@@ -240,7 +240,9 @@ public struct DownloadMachine: Sendable {
         self.facts = facts
         let progress = max(facts.count, facts.payloads)
         if progress > lastCount { (lastCount, lastChange) = (progress, now) }
-        if progress > limit { return abort("the device sends more records than it can have", at: now, isFinal: true) }
+        if progress > limit(of: request) {
+            return abort("the device sends more records than it can have", at: now, isFinal: true)
+        }
         if case .blocks = procedure, facts.payloads > payloadsBefore { return drain(request, .success, at: now) }
         guard isLate(at: now) else { return [] }
         if case .request(_, nil) = procedure, progress > 0 { return drain(request, .success, at: now) }
@@ -250,7 +252,11 @@ public struct DownloadMachine: Sendable {
     private func isLate(at now: Duration) -> Bool { now - lastChange >= timeout }
     private var lateness: String { "no answer within \(timeout)" }
 
-    private var limit: Int { total.map { 2 * min($0, Self.mostRecords) + 1000 } ?? Self.mostRecords }
+    /// The maximum number of records of a request; a count applies only to the request that was counted.
+    private func limit(of request: RecordRequest) -> Int {
+        guard let total, counted ?? request == request else { return Self.mostRecords }
+        return 2 * min(total, Self.mostRecords) + 1000
+    }
 
     private mutating func abort(_ reason: String, at now: Duration, isFinal: Bool) -> [Step] {
         guard case .accessControlPoint = procedure else { return retry(reason, isFinal: isFinal, at: now) }
