@@ -203,6 +203,34 @@ struct RecordProcedureTests {
         #expect(bench.notices == [.restarted])
     }
 
+    @Test(arguments: [-7200, 7200, -20 * 31_536_000] as [Int64], [true, false])
+    func `records are requested by the time of the device's clock`(error: Int64, isDense: Bool) throws {
+        var bench = try Self.bench(.time, isDense: isDense)
+        bench.device.clockError = error * 1_000_000
+        for _ in 0..<3 {
+            bench.make(20)
+            #expect(bench.connect() == .complete)
+        }
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.isEmpty)
+    }
+
+    @Test(arguments: [true, false])
+    func `all records since the device's clock was set back are requested by time`(isReset: Bool) throws {
+        var bench = try Self.bench(.time)
+        bench.make(20)
+        #expect(bench.connect() == .complete)
+        bench.disconnect()
+        if isReset { bench.device.reset() }
+        bench.device.clockError = -20 * 31_536_000_000_000
+        bench.make(30)
+        // The link is cut between the records.
+        #expect(bench.connect(cutAfter: 10) == nil)
+        for _ in 0..<2 { #expect(bench.connect() == .complete) }
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices == (isReset ? [.clockSet, .restarted] : [.clockSet]))
+    }
+
     @Test func `damaged times of a state are not believed`() {
         let state = "3;0;5:0:\(Int64.max):0;;;7:0:\(Int64.min):0;;;;"
         var tracker = RecordTracker(RecordBench().rule, restoring: state)

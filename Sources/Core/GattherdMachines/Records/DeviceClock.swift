@@ -99,6 +99,14 @@ struct DeviceClock: Hashable, Sendable {
         (earlier, reached, lastReading) = ([], 0, nil)
     }
 
+    /// Returns the lowest possible reading at `time`, by all settings since the last complete download.
+    ///
+    /// - Parameter time: The gateway's time.
+    /// - Returns: The reading; `nil` if the clock cannot be read.
+    func lowestReading(at time: Int64) -> Int64? {
+        (earlier + comparisons).map(\.offset).min().map { time &+ $0 &- Self.tolerance }
+    }
+
     /// Dates a reading of the device's clock.
     ///
     /// - Parameters:

@@ -22,7 +22,7 @@ public struct DownloadFacts: Hashable, Sendable {
     public var requests = 0
     /// The number of the record from which a download continues, as the device numbers it.
     public var resumption: Int64?
-    /// The time from which a download continues, in seconds since 1970.
+    /// The time from which a download continues, in seconds by the device's clock.
     public var newest: Int64?
     /// The records of the current request, with duplicates.
     public var count = 0

@@ -70,12 +70,17 @@ extension RecordTracker {
         dated.isComparable && dated.doubt == nil && mark.time > done.time + Self.resolution
     }
 
-    /// The time in seconds since 1970 from which records are requested; `nil` for all.
+    /// The time in seconds by the device's clock from which records are requested; `nil` for all.
     ///
     /// A device that is told the time gives a record another time with each download, by a second or two. A RuuviTag
     /// also leaves out the first record from the requested time on, which must be the newest stored one.
     var requestTime: Int64? {
-        newest.map { $0.microseconds / 1_000_000 - (isTold && !isDense ? Self.toldTolerance : 0) }
+        guard let mark = resumable else { return nil }
+        if isTold { return mark.time / 1_000_000 - (isDense ? 0 : Self.toldTolerance) }
+        let reading = hasReadings && mark.receipt == nil ? mark.digest : nil
+        // The clock may have been set back since, so that later records have earlier times.
+        let lowest = hasReadings ? clock.lowestReading(at: mark.time) : nil
+        return ([reading, lowest].compactMap { $0 }.min() ?? mark.time) / 1_000_000
     }
 
     /// Records that the device's clock was set to `now`, which dates its records from now on.

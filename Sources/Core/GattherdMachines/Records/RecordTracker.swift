@@ -37,6 +37,8 @@ public struct RecordTracker: Hashable, Sendable {
     let isDense: Bool
     /// True if only its time identifies a record, and its contents.
     private let isTimed: Bool
+    /// True if records have a time by the device's clock.
+    let hasReadings: Bool
     /// The highest number that the field can hold; `nil` if numbers do not wrap.
     public let highest: Int64?
     /// The number of times that the numbers started anew.
@@ -87,6 +89,7 @@ public struct RecordTracker: Hashable, Sendable {
         self.boot = boot
         isDense = rule.isDense && rule.countsRecords
         isTimed = !rule.countsRecords && !rule.isBlock
+        hasReadings = if case .clock = rule.time { true } else { false }
         highest = rule.wrapBits.flatMap { (2...55).contains($0) ? (1 << Int64($0)) - 1 : nil }
     }
 
@@ -101,7 +104,7 @@ public struct RecordTracker: Hashable, Sendable {
         done.map { ($0.number, Timestamp(microseconds: $0.time)) }
     }
 
-    private var resumable: Mark? { progress.front ?? done }
+    var resumable: Mark? { progress.front ?? done }
 
     /// True from the start of a request until its end.
     public var isRequested: Bool { request != nil }
