@@ -231,6 +231,34 @@ struct RecordProcedureTests {
         #expect(bench.notices == (isReset ? [.clockSet, .restarted] : [.clockSet]))
     }
 
+    @Test(arguments: Kind.allCases.filter { $0 != .agedBlocks })
+    func `records of a clock that is ahead and cannot be read are stored once`(kind: Kind) throws {
+        var bench = try Self.bench(kind)
+        if kind == .accessControlPoint { bench.procedure = .accessControlPoint(width: 0) }
+        (bench.hasClock, bench.device.clockError) = (false, 7_200_000_000)
+        for _ in 0..<3 {
+            bench.make(20)
+            #expect(bench.connect() == .complete)
+        }
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.isEmpty)
+        #expect(bench.stored.allSatisfy { $0.time <= bench.now })
+    }
+
+    @Test(arguments: Kind.allCases.filter { $0 != .agedBlocks })
+    func `steps of the gateway's clock move no time of a clock that cannot be read`(kind: Kind) throws {
+        var bench = try Self.bench(kind)
+        if kind == .accessControlPoint { bench.procedure = .accessControlPoint(width: 0) }
+        (bench.hasClock, bench.gatewayError) = (false, 10_000_000_000_000)
+        for _ in 0..<3 {
+            bench.make(20)
+            #expect(bench.connect() == .complete)
+            bench.gatewayError = 0
+        }
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.isEmpty)
+    }
+
     @Test func `damaged times of a state are not believed`() {
         let state = "3;0;5:0:\(Int64.max):0;;;7:0:\(Int64.min):0;;;;"
         var tracker = RecordTracker(RecordBench().rule, restoring: state)

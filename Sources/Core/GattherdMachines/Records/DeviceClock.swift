@@ -127,11 +127,13 @@ struct DeviceClock: Hashable, Sendable {
     }
 
     /// Dates a record by a clock that cannot be read; the clock counts as UTC.
+    ///
+    /// The time may be later than `now`: only unchanged times tell which of two records is the later one.
     private func dateAsUTC(_ reading: Int64, at now: Int64) -> Dated {
         guard reading <= now + 86_400_000_000 else {
             return Dated(time: now, doubt: "the device's clock is ahead", isComparable: false)
         }
-        return Dated(time: min(reading, now), doubt: "the device's clock cannot be read", isComparable: true)
+        return Dated(time: reading, doubt: "the device's clock cannot be read", isComparable: true)
     }
 
     private func bounded(_ time: Int64, at now: Int64) -> Dated {

@@ -189,12 +189,15 @@ public struct RecordTracker: Hashable, Sendable {
             stored += 1
             return .store(now, doubt: number == nil ? "the record has no time" : "the record has no number")
         }
-        var mark = Mark(number: number, digest: record.reading ?? record.digest, time: dated.time, base: base)
+        // A clock that counts as UTC does not follow steps of the gateway's.
+        let isUTC = dated.isComparable && dated.doubt != nil
+        let digest = record.reading ?? record.digest
+        var mark = Mark(number: number, digest: digest, time: dated.time, base: isUTC ? 0 : base)
         if !dated.isComparable { mark.receipt = now.microseconds }
         if isTimed, isListed(record, isUnique: true) { return .duplicate }
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
-        defer { (lastNumber, lastTime) = (mark.number, Timestamp(microseconds: mark.time)) }
+        defer { (lastNumber, lastTime) = (mark.number, min(now, Timestamp(microseconds: mark.time))) }
         if isKnown(&mark, &dated, record, at: now.microseconds) { return .duplicate }
         return store(mark, dated, at: now.microseconds)
     }
@@ -338,7 +341,7 @@ public struct RecordTracker: Hashable, Sendable {
             let isProofNeeded = !isDense && dated.isComparable && dated.doubt != nil
             progress.add(mark, after: isProofNeeded ? max(0, now &- start) : nil)
         }
-        return .store(Timestamp(microseconds: mark.time), doubt: dated.doubt)
+        return .store(Timestamp(microseconds: min(mark.time, now)), doubt: dated.doubt)
     }
 
     /// True if the record was certainly made after the start of the current request.
