@@ -46,8 +46,8 @@ public protocol JournalConsumer: Sendable {
     ///
     /// Entries after `seq` that the journal no longer has are reported as ``JournalBatch/missing``.
     ///
-    /// - Throws: ``StoreFault``; `busy` if the journal never had the number `seq`. Then it has started a new epoch, unless
-    ///   it did so before while the file was open.
+    /// - Throws: ``StoreFault``; `busy` if the journal never had the number `seq`. Then it has started a new epoch,
+    ///   unless it did so before while the file was open.
     func rewind(to seq: Int64) async throws(StoreFault)
 }
 
