@@ -28,6 +28,23 @@ import Testing
         #expect(bench.supervisor.status.link(of: "strap")?.adapter == bench.adapter.description)
     }
 
+    @Test
+    func `an attempt on an adapter that was removed has ended before the next attempt`() async throws {
+        let bench = try Bench([profile])
+        bench.central.state.withLock { $0.hangingConnects = 1 }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .connect)
+            bench.central.tell.yield(.peripheralRemoved(bench.id))
+            bench.central.tell.yield(.adapterRemoved(bench.adapter))
+            await bench.announcer.wait(for: "strap", .disconnected)
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        let attempts = bench.central.calls.state.filter { [.connect, .connectCancelled].contains($0) }
+        #expect(attempts == [.connect, .connectCancelled, .connect])
+    }
+
     @Test(arguments: [true, false])
     func `only the configured adapter connects a device`(byDevice: Bool) async throws {
         let bench = try Bench(

@@ -23,6 +23,9 @@ struct LinkRequests: Sendable {
     }
 
     /// Requests a link, and calls `ended` after the answer.
+    ///
+    /// An attempt that goes on although its adapter was removed is cancelled first: at its deadline it would end the
+    /// new link. bluetoothd never answers the attempt of an object that it has removed.
     func connect(
         _ link: PeripheralID,
         of device: String,
@@ -31,8 +34,9 @@ struct LinkRequests: Sendable {
         ended: @escaping @Sendable () -> Void
     ) {
         let attempt = LinkAttempt()
-        attempts.withLock { $0[device] = attempt }
+        let previous = attempts.withLock { $0.updateValue(attempt, forKey: device) }
         group.addTask { [maker, send, attempts] in
+            await previous?.cancel()
             switch await attempt.run({ () throws(LinkFault) in try await maker.connect(link) }) {
             case .success: send(.link(device: device, .connected(ticket: ticket)))
             case .failure(let fault): send(.link(device: device, .failed(fault, ticket: ticket)))
