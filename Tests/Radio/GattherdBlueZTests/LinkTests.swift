@@ -254,6 +254,22 @@ import Testing
         }
     }
 
+    @Test func `an attempt does not wait for a cancellation whose peripheral was removed`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .seconds(600)
+        try await Stage.run(limits: limits) { stage in
+            for member in ["Connect", "Disconnect"] { await stage.fake.hang(member) }
+            let attempt = Task { await connect(stage).kind }
+            await stage.fake.waitForCall("Connect")
+            attempt.cancel()
+            #expect(await attempt.value == .cancelled)
+            await stage.fake.waitForCall("Disconnect")
+            await stage.fake.remove(FakeBlueZ.device)
+            try await stage.events.expect(.peripheralRemoved(Self.id))
+            #expect(await connect(stage, .milliseconds(50)).kind == .unknownPeripheral)
+        }
+    }
+
     @Test(arguments: [
         ("Failed", "le-connection-abort-by-local", BluetoothError.Kind.connectionFailed),
         ("Failed", "Operation already in progress", .busy), ("InProgress", "In Progress", .busy),

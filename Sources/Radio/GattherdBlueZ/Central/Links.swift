@@ -42,6 +42,11 @@ final class Links {
     /// Records that the link of a peripheral ended: bluetoothd has no link of a cancelled attempt to end.
     func recordEnd(of id: PeripheralID) {
         active.remove(id)
+        removeCancellations(of: id)
+    }
+
+    /// Removes the cancellations of a peripheral that bluetoothd has removed: it never answers them.
+    func removeCancellations(of id: PeripheralID) {
         cancellations = cancellations.filter { $0.peripheral != id }
     }
 

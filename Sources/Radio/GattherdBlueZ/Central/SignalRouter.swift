@@ -81,6 +81,7 @@ final class SignalRouter {
             parts.events.push(event)
             publishEndReason(id)
         case .peripheralRemoved(let id):
+            parts.links.removeCancellations(of: id)
             parts.events.push(event)
             parts.waiters.wake(id)
         case .peripheralChanged(let status):
