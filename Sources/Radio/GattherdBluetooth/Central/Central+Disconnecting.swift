@@ -23,7 +23,11 @@ extension Central {
 
     /// Leaves the link to another program: ends our subscriptions and operations, and keeps the link up.
     ///
+    /// A disconnect under way ends first, which may take ``Configuration/disconnectTimeout``; nothing is left to detach
+    /// then.
+    ///
     /// - Throws: The platform's error if a subscription could not be ended; the link is detached all the same.
+    ///   `timedOut` if a disconnect under way has not ended in time.
     public func detach(_ peripheral: Peripheral) async throws {
         guard let link = link(peripheral.id) else { return }
         let wasReconnecting = release(link)

@@ -137,7 +137,13 @@ public struct BluetoothError: Error, Hashable, Sendable {
         return BluetoothError(kind, detail, original: original)
     }
 
-    /// True if the same call may succeed a little later.
+    /// True if the same call may succeed a little later; false if only another call can.
+    ///
+    /// Errors without a certain cause count as transient too:
+    ///  - ``Kind/unknownAttribute``: the peripheral may be changing its GATT table, or never have the attribute.
+    ///  - ``Kind/other``: an error that the library does not know, or one that a connection task threw.
+    ///
+    /// So a policy that retries needs a limit as well, for example of the number of attempts.
     public var isTransient: Bool {
         switch kind {
         case .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .accessDenied,
