@@ -223,6 +223,20 @@ struct RecordDownloadTests {
         #expect(DownloadFacts(tracker).newest == (isDense ? 1_749_999_000 : 1_749_998_990))
     }
 
+    @Test func `the newest stored record of a device whose times vary does not restart the numbers`() {
+        var tracker = RecordTracker(RecordBench().rule)
+        let now = Timestamp(microseconds: 1_750_000_000_000_000)
+        for error in [0, 1_000_000, -1_000_000] as [Int64] {
+            tracker.tell(now)
+            tracker.begin(error == 0 ? .all : .from(7), at: now)
+            let record = ReceivedRecord(number: 7, reading: 1_749_999_000_000_000 + error)
+            #expect((tracker.receive(record, at: now) == .duplicate) == (error != 0))
+            tracker.complete()
+        }
+        #expect(tracker.generation == 0)
+        #expect(tracker.removeNotices().isEmpty)
+    }
+
     @Test(
         arguments: [
             "", "{", "}", "{}", "{index}", "{index:u16le", "{index:i16le}", "{index:u64le}", "{other:u8}",

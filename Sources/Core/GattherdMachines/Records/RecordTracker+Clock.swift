@@ -83,6 +83,14 @@ extension RecordTracker {
         return ([reading, lowest].compactMap { $0 }.min() ?? mark.time) / 1_000_000
     }
 
+    /// True if both are the same record.
+    func isSame(_ mark: RecordMark, as known: RecordMark) -> Bool {
+        guard mark.number == known.number else { return false }
+        if mark.digest == known.digest { return true }
+        guard isTold, mark.receipt == nil, known.receipt == nil else { return false }
+        return (mark.time &- known.time).magnitude <= UInt64(Self.toldTolerance) * 1_000_000
+    }
+
     /// Records that the device's clock was set to `now`, which dates its records from now on.
     public mutating func tell(_ now: Timestamp) {
         (clock, isTold) = (DeviceClock(), true)

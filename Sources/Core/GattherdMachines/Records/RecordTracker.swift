@@ -270,7 +270,7 @@ public struct RecordTracker: Hashable, Sendable {
         }
         // The device's clock may have been set back, so that later records have earlier times.
         if isTimed, isMadeAfter(done, mark, dated) { return received.contains(mark.number) }
-        let isSame = (mark.number, mark.digest) == (done.number, done.digest)
+        let isSame = self.isSame(mark, as: done)
         guard isSame || (mark.number < done.number && !startsAnew(mark, after: done, dated)) else {
             redate(&mark, &dated, record, after: done, at: now)
             restart(by: &mark, dated)
@@ -285,7 +285,7 @@ public struct RecordTracker: Hashable, Sendable {
     private func isFromBefore(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
         guard let before, dated.isComparable, dated.doubt == nil else { return false }
         return before.receipt == nil && mark.time < before.time - Self.resolution / 2
-            || (mark.number, mark.digest) == (before.number, before.digest)
+            || isSame(mark, as: before)
     }
 
     /// True if a lower number than that of the newest stored record shows that the device was reset.
