@@ -101,6 +101,42 @@ import Testing
         }
     }
 
+    /// BlueZ's errors of operations after the end of the link, and of those in progress.
+    private static let lossErrors = [BluetoothError.Kind.notConnected, .att(0x0E), .other].map { kind in
+        BluetoothError(kind, "no", original: .init(name: "org.bluez.Error.Failed", message: "no"))
+    }
+
+    @Test(arguments: lossErrors)
+    func `a loss that an operation of a connection task notices first has its own reason`(
+        error: BluetoothError
+    ) async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            strap.addConnectionTask { _ in throw error }
+            bench.backend.advertise(FakeBackend.strap)
+            async let result = outcome { try await strap.connect() }
+            // The attempt has failed, or waits for the end of its link.
+            while !bench.central.connectionChanges.hasListeners, strap.connectionState.reason == nil {
+                await Task.yield()
+            }
+            bench.backend.drop(strap.id, .timedOut)
+            #expect(await result.error?.kind == error.kind)
+            #expect(strap.connectionState == .disconnected(.timedOut))
+            #expect(!bench.backend.asked.state.contains("disconnect 1"))
+        }
+    }
+
+    @Test func `a link that stays up after such an error is ended`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            strap.addConnectionTask { _ in throw BluetoothError(.notConnected, "Not connected") }
+            bench.backend.advertise(FakeBackend.strap)
+            #expect(await outcome { try await strap.connect() }.error?.kind == .notConnected)
+            #expect(strap.connectionState == .disconnected(.connectionTaskFailed))
+            #expect(bench.backend.asked.state.contains("disconnect 1"))
+        }
+    }
+
     @Test @MainActor func `a disconnect right after a loss replaces its reason`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected(autoconnect: Self.quick)

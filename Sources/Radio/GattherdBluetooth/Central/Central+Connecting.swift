@@ -162,7 +162,7 @@ extension Central {
     /// Cleans up after a failed attempt; the peripheral is disconnected then.
     private func giveUp(_ link: Link, _ error: BluetoothError) async {
         defer { link.operations.open() }
-        await awaitReason(link)
+        await awaitReason(link, after: error)
         let (wasMade, lost, isAgain, isWanted) = link.state.withLock { state in
             defer { state.number = nil }
             let lost = state.isDisconnected ? state.connection : nil
@@ -194,8 +194,13 @@ extension Central {
     private static let reasonLimit = Duration.seconds(1)
 
     /// Waits until the end of a link that was lost during its attempt is published; the reason may come later.
-    private func awaitReason(_ link: Link) async {
-        guard link.state.withLock({ $0.number == nil && $0.connection.isConnected }) else { return }
+    ///
+    /// An operation may fail before the platform publishes the end. A link that stays up was not lost.
+    private func awaitReason(_ link: Link, after error: BluetoothError) async {
+        let seemsLost = link.state.withLock { state in
+            state.connection.isConnected && (state.number == nil || error.mayMeanLostLink)
+        }
+        guard seemsLost else { return }
         let changes = Peripheral(link.id, of: self).connectionStateChanges()
         let late = BluetoothError(.timedOut, "no reason")
         // A cancelled task would not wait.
@@ -229,5 +234,16 @@ extension Link {
         }
         guard isReady else { throw BluetoothError(.notConnected, "\(id.address): the link was lost") }
         operations.open()
+    }
+}
+
+extension BluetoothError {
+    /// True if the link may just have ended: BlueZ fails operations in progress with 0x0E then, or without a code.
+    fileprivate var mayMeanLostLink: Bool {
+        switch kind {
+        case .notConnected, .att(0x0E): true
+        case .other: original != nil
+        default: false
+        }
     }
 }
