@@ -66,7 +66,9 @@ struct WriteJudge {
     private func busy(_ response: HTTPClientResponse, _ said: String) -> OutputFault {
         // InfluxDB 1 answers 500 if the retention policy does not exist.
         guard case .database(_, let policy?) = options.database, response.status == 500 else {
-            return OutputFault(.unavailable, said, retryAfter: response.retryAfter)
+            // Limits of requests are often answered without a pause.
+            let pause: Duration? = [429, 503].contains(response.status) ? .zero : nil
+            return OutputFault(.unavailable, said, retryAfter: response.retryAfter ?? pause)
         }
         return OutputFault(.unavailable, "\(said); check influx.retention_policy '\(policy)'")
     }

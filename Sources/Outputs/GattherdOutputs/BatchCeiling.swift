@@ -16,7 +16,7 @@ struct BatchCeiling: Sendable {
     private var failures = 0
     /// The number of full batches after which a batch of the failed size is tried.
     private var patience = 1
-    /// The number of full batches accepted since the last failure.
+    /// The number of full batches accepted since the last failure that made batches smaller.
     private var fullBatches = 0
 
     /// Records that the receiver accepted a batch.
@@ -42,14 +42,13 @@ struct BatchCeiling: Sendable {
     /// Records a batch that failed soon; returns true if the next ones should be smaller.
     mutating func fail(_ count: Int) -> Bool {
         failures += 1
-        fullBatches = 0
         let hasGrown = failures == 1 && accepted > 0 && count > accepted
         if hasGrown {
             failed = min(failed ?? count, count)
             patience = min(patience * 4, Self.longestPatience)
         }
         guard hasGrown || failures >= Self.suspiciousFailures else { return false }
-        accepted = min(accepted, count / 2)
+        (accepted, fullBatches) = (min(accepted, count / 2), 0)
         return true
     }
 }

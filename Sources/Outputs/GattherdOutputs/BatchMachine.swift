@@ -265,7 +265,11 @@ public struct BatchMachine: Transducer {
         case (.cursor, nil): return []
         case (_, _?) where ended.wasCancelled: return []
         case (.write(let count, _), let fault?) where fault.kind == .unavailable:
-            if isSlow(ended) { sizer.timedOut(count) } else { sizer.failed(count) }
+            if isSlow(ended) {
+                sizer.timedOut(count)
+            } else {
+                sizer.failed(count, isAnswered: fault.retryAfter != nil)
+            }
             return failed(fault, at: now)
         case (_, let fault?): return failed(fault, at: now)
         }

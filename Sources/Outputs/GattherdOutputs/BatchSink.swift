@@ -56,7 +56,7 @@ public struct OutputFault: Error, Hashable, Sendable {
     public let kind: Kind
     /// The cause and the remedy, for people; without secrets.
     public let detail: String
-    /// The shortest pause that the receiver asks for.
+    /// The shortest pause that the receiver asks for; zero for a pause of any length.
     public let retryAfter: Duration?
     /// The longest pause before the next attempt, for a fault that may end by itself.
     public let retryWithin: Duration?

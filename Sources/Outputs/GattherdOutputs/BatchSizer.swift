@@ -38,8 +38,13 @@ struct BatchSizer: Sendable {
         if count > 0 { limit = max(1, min(limit, count) / 2) }
     }
 
-    /// Records that a call failed without taking long; `count` is 0 for a call without entries.
-    mutating func failed(_ count: Int) {
+    /// Records that a call failed without taking long.
+    ///
+    /// - Parameters:
+    ///   - count: The number of its entries; 0 for a call without entries.
+    ///   - isAnswered: True if the receiver asks for a pause, so that no network has cut the call.
+    mutating func failed(_ count: Int, isAnswered: Bool) {
+        guard !isAnswered else { return ceiling.refuse() }
         guard count > 0, ceiling.fail(count) else { return }
         limit = max(1, min(limit, count) / 2)
     }

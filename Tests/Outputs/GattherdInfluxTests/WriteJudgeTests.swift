@@ -94,6 +94,8 @@ struct WriteJudgeTests {
     @Test func `a busy server's pause is kept`() throws {
         #expect(fault(try judge(503, retryAfter: .seconds(9)))?.retryAfter == .seconds(9))
         #expect(fault(try judge(429, retryAfter: .seconds(60)))?.retryAfter == .seconds(60))
+        for status in [429, 503] { #expect(fault(try judge(status))?.retryAfter == .zero) }
+        for status in [500, 502] { #expect(fault(try judge(status))?.retryAfter == nil) }
     }
 
     @Test func `a refused write is a fault that names the remedy`() throws {

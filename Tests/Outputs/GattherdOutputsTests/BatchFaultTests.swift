@@ -225,6 +225,31 @@ import Testing
         #expect(world.calls.count { $0.count > 100 } < 12)
     }
 
+    @Test func `failures of accepted sizes do not delay larger batches`() {
+        var world = World.started(committed: 5000, BatchOptions())
+        world.cutAbove = 100
+        world.runUntilIdle()
+        world.cutAbove = nil
+        for _ in 0..<40 {
+            world.losesAnswer = true
+            world.commit(64)
+            world.runUntilIdle()
+        }
+        world.commit(2000)
+        world.runUntilIdle()
+        #expect(world.calls.contains { $0.count > 128 })
+    }
+
+    @Test func `a receiver that asks for pauses gets batches as large as before`() {
+        var world = World.started(committed: 1000)
+        world.fault = OutputFault(.unavailable, "busy", retryAfter: .zero)
+        world.runUntilIdle(limit: .seconds(600))
+        world.fault = nil
+        world.runUntilIdle()
+        #expect(world.received == Array(1...1000))
+        #expect(world.calls.count > 3 && world.calls.allSatisfy { $0.count == 1000 })
+    }
+
     @Test func `a short failure does not shrink batches, and after a long one they soon are large again`() {
         var world = World.started(committed: 1000)
         world.fault = Self.down
