@@ -61,9 +61,28 @@ struct FleetUpkeepTests {
         async let isDropped = centre.value("SELECT gattherd.drop_block()")
         while try await centre.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {}
         _ = try await gateway.run("COMMIT")
-        #expect(try await isDropped == "t", "the next partition")
+        #expect(try await isDropped == "t", "more is to do")
         #expect(try await centre.value(names) == oldest)
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history WHERE seq = 100") == "1")
+        gateway.close()
+    }
+
+    @Test func `the retention does not deadlock with a gateway that is about to insert`() async throws {
+        let centre = try await Centre()
+        try await Self.deliverDays(6, to: centre)
+        try await Self.age(centre, by: 30)
+        _ = try await centre.rows("UPDATE gattherd.retention SET keep = '3 days' WHERE kind = 'samples'")
+        let count = try #require(Int(try await centre.value(Self.blocks)))
+        let gateway = PostgresClient(try Centre.url(centre.server.port, user: "postgres"))
+        _ = try await gateway.run("BEGIN")
+        _ = try await gateway.run("LOCK TABLE gattherd.sample_other IN ROW EXCLUSIVE MODE")
+        async let isDropped = centre.value("SELECT gattherd.drop_block()")
+        while try await centre.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {}
+        let time = try await Self.now(centre)
+        _ = try await gateway.run("INSERT INTO gattherd.sample VALUES (\(time), 100, 1, 1, 1)")
+        _ = try await gateway.run("COMMIT")
+        #expect(try await isDropped == "t")
+        #expect(try await centre.value(Self.blocks) == "\(count - 1)")
         gateway.close()
     }
 

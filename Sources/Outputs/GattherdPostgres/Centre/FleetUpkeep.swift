@@ -104,15 +104,23 @@ enum FleetUpkeep {
         DECLARE
             cutoff timestamptz := gattherd.keep_from('samples');
             block record;
+            parent text;
         BEGIN
             FOR block IN
                 SELECT b.* FROM gattherd.blocks() b JOIN gattherd.retention r ON r.kind = b.kind
                 WHERE b.until <= gattherd.micros(now() - r.keep) ORDER BY b.since
             LOOP
                 CONTINUE WHEN block.kind = 'samples' AND gattherd.has_arrivals(block.since, block.until, cutoff);
-                -- The arrival of rows that are being inserted is known when their lock ends.
-                EXECUTE format('LOCK TABLE gattherd.%I IN ACCESS EXCLUSIVE MODE', block.name);
-                CONTINUE WHEN block.kind = 'samples' AND gattherd.has_arrivals(block.since, block.until, cutoff);
+                -- The arrival of rows that are being inserted is known when their locks end. All locks that a drop
+                -- takes are taken here, in the order of append: it has the default partition before it inserts.
+                parent := split_part(block.name::text, '_', 1);
+                EXECUTE format('LOCK TABLE gattherd.%I, ONLY gattherd.%I, gattherd.%I IN ACCESS EXCLUSIVE MODE',
+                    parent || '_other',
+                    CASE WHEN parent IN ('sample', 'minute') THEN parent || '_near' ELSE parent END, block.name);
+                -- The next step passes over a partition with arrivals without these locks.
+                IF block.kind = 'samples' AND gattherd.has_arrivals(block.since, block.until, cutoff) THEN
+                    RETURN true;
+                END IF;
                 EXECUTE format('DROP TABLE gattherd.%I', block.name);
                 RETURN true;
             END LOOP;
