@@ -356,9 +356,10 @@ public struct DeliveryMachine: Sendable {
 
     /// Excludes the readings that the broker acknowledged in the last session, if it kept them and sessions are short.
     ///
-    /// A will that arrives after the first of them excludes no others, or a topic could end with an older value.
+    /// A will that arrives once the first of them is sent excludes no others: a topic could end with an older value.
     private mutating func lastWillFound(of lost: Int, at now: Duration) {
-        guard case .connected = phase, !gate.isProven, losses.excludesReplay(afterLastWillOf: lost) else { return }
+        guard case .connected = phase, !gate.isProven, inFlight == 0 else { return }
+        guard losses.excludesReplay(afterLastWillOf: lost) else { return }
         window?.passKept(at: now)
     }
 
