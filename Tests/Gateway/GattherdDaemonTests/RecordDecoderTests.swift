@@ -292,6 +292,22 @@ struct RecordDecoderTests {
         #expect(bench.numbers == [.integer(1)])
     }
 
+    @Test func `the next download counts no record of one that was given up as its own`() {
+        var bench = Bench(Self.rule())
+        let start = RecordStatus(state: .downloading, since: Bench.now)
+        bench.records.setStatus(start)
+        for message in [.open, .begin(.all, .new)] as [RecordStream.Message] { bench.post(message) }
+        bench.receive([1, 1])
+        #expect(bench.records.status?.stored == 1)
+        bench.decoder.records.suspend()
+        bench.post(.end)
+        #expect(!bench.records.facts.isLoaded)
+        bench.decoder.records.resume()
+        bench.records.setStatus(start)
+        bench.post(.open)
+        #expect(bench.records.status?.stored == 0)
+    }
+
     @Test func `live records after the end of a download that was given up do not move the position`() {
         var bench = Bench(Self.rule { $0.isDense = false })
         bench.post(.begin(.all, .new))

@@ -110,7 +110,7 @@ struct RecordDecoder {
     mutating func handleMessage(of records: RecordStream, at now: Timestamp) {
         guard let message = records.removeMessage() else { return }
         guard isLoaded, !isRefused(message, of: records.key) else {
-            return records.publish(.unavailable, isAnswer: true)
+            return records.publishUnavailable(isAnswer: true)
         }
         var entry = follow(records)
         let now = clock?.corrected(now) ?? now
@@ -201,7 +201,7 @@ struct RecordDecoder {
         guard let records = entry.binding.records else { return 0 }
         guard !isAbandoned(records) else {
             batch.samples.removeSubrange(start...)
-            records.publish(.unavailable, isAnswer: false)
+            records.publishUnavailable(isAnswer: false)
             return 0
         }
         guard isLoaded else {
@@ -271,11 +271,13 @@ struct RecordDecoder {
     }
 }
 
-extension DownloadFacts {
-    /// The facts while history cannot be used.
-    fileprivate static var unavailable: Self {
-        var facts = Self()
-        facts.isLoaded = false
-        return facts
+extension RecordStream {
+    /// Publishes that history cannot be used.
+    ///
+    /// The counts stay: the next download does not count the records of this one as its own.
+    fileprivate func publishUnavailable(isAnswer: Bool) {
+        var unavailable = facts
+        unavailable.isLoaded = false
+        publish(unavailable, isAnswer: isAnswer)
     }
 }
