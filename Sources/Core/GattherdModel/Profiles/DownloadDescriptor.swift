@@ -72,7 +72,7 @@ public struct WriteTemplate: Hashable, Sendable {
         case next
         /// The index of the wanted block.
         case index
-        /// The time of the newest stored record, in seconds since 1970.
+        /// The time of the newest stored record, in seconds by the device's clock.
         case since
         /// The current time, in seconds since 1970.
         case now
