@@ -130,7 +130,9 @@ import Testing
             fixture.journal.commit(3)
             await fixture.journal.waitForCursor(3)
         }
-        #expect(fixture.sink.calls == [[1, 2, 3], [1], [2, 3]])
+        // The next batches grow only while the system is fast.
+        #expect(fixture.sink.calls.prefix(2) == [[1, 2, 3], [1]])
+        #expect(fixture.sink.calls.flatMap(\.self) == [1, 2, 3, 1, 2, 3])
         #expect(fixture.sink.maximumRunning == 1)
         #expect(fixture.events.first?.contains("unavailable") == true)
     }
