@@ -22,7 +22,7 @@ extension DeliveryMachine {
         case windowChanged(session: Int, receiveMaximum: Int)
         /// The retained state is published: readings may follow.
         case opened(session: Int)
-        /// The broker sent the last will of an earlier session; only a broker that has run since then publishes it.
+        /// The broker sent the last will of an earlier session, so it has not crashed since.
         case lastWillFound(session: Int, of: Int)
         case failed(session: Int, BrokerFault)
         case answered(session: Int, [PublishOutcome])

@@ -54,7 +54,7 @@ public struct TopicRefusals: Sendable {
     public struct Options: Sendable {
         /// The least time from the first refusal until a topic is set aside.
         ///
-        /// It counts from the first blame too, if no other topic is set aside or the message may be too large.
+        /// The first blame counts like a refusal if no other topic is set aside, or if the message may be too large.
         public var delay = Duration.seconds(20)
         /// The pause before a topic is tried again; each is twice as long as the one before, up to six times this.
         public var retryPause = Duration.seconds(600)

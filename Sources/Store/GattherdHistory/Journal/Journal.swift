@@ -184,7 +184,7 @@ final class Journal {
 
     /// Returns the next correction among skipped entries if the gap begins with it, or what is missing before it.
     ///
-    /// It may concern entries that the consumer has received before.
+    /// The correction may concern entries that the consumer has received before.
     private func correction(
         in gap: JournalGap,
         for consumer: JournalConsumerOptions
