@@ -58,7 +58,7 @@ public final class InfluxSink: BatchSink {
         var (lost, words) = (0, "")
         while !rest.isEmpty {
             let write = try encode(rest)
-            let answer = write.body.isEmpty ? .accepted : try await send(write.body)
+            let answer = write.body.isEmpty ? .accepted : try await send(write)
             switch answer {
             case .accepted:
                 rest = rest.dropFirst(write.count)
@@ -120,16 +120,17 @@ public final class InfluxSink: BatchSink {
     /// Sends a body, compressed if the server accepts that.
     ///
     /// Some servers ignore the header and refuse each compressed body as nonsense. So until one is accepted, a refused
-    /// body is sent again without compression; if the server takes that, all further ones are not compressed.
-    private func send(_ body: [UInt8]) async throws(OutputFault) -> WriteAnswer {
+    /// body is sent again without compression; if the server takes that, all further ones are not compressed. Another
+    /// server may answer later, so a single reading, which a refusal would skip, is always sent again.
+    private func send(_ write: Write) async throws(OutputFault) -> WriteAnswer {
         let compression = state.withLock(\.compression)
-        guard compression != .none, let compressed = Gzip.compress(body) else {
-            return try await request(body, encoding: nil)
+        guard compression != .none, let compressed = Gzip.compress(write.body) else {
+            return try await request(write.body, encoding: nil)
         }
         let answer = try await request(compressed, encoding: "gzip")
         if answer.hasStored { state.withLock { $0.compression = .proven } }
-        guard compression == .unproven, case .failed(let fault) = answer, fault.kind == .refused else { return answer }
-        let plainAnswer = try await request(body, encoding: nil)
+        guard compression == .unproven || write.count == 1, answer.isRefusal else { return answer }
+        let plainAnswer = try await request(write.body, encoding: nil)
         if plainAnswer.hasStored { state.withLock { $0.compression = .none } }
         return plainAnswer
     }

@@ -20,6 +20,11 @@ enum WriteAnswer: Hashable {
         case .tooLarge, .failed: false
         }
     }
+
+    /// True if the server refuses the body for good.
+    var isRefusal: Bool {
+        if case .failed(let fault) = self { fault.kind == .refused } else { false }
+    }
 }
 
 /// Classifies answers by their status; texts are only for people.

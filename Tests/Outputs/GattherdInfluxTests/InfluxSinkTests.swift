@@ -89,6 +89,23 @@ import Testing
         #expect(server.requests.map { $0.head.contains("Content-Encoding: gzip") } == [true, true])
     }
 
+    @Test func `a server that ignores the compression later gets one reading uncompressed, then all`() async throws {
+        let isOld = Locked(false)
+        let server = try ScriptedServer { request in
+            request.head.contains("Content-Encoding: gzip") && isOld.withLock(\.self) ? Self.refused : Self.accepted
+        }
+        let sink = try sink(server) { $0.compresses = true }
+        try await sink.write(Readings.numbered(1...100))
+        isOld.withLock { $0 = true }
+        let error = await #expect(throws: OutputFault.self) { try await sink.write(Readings.numbered(101...102)) }
+        #expect(error?.kind == .refused)
+        try await sink.write(Readings.numbered(101...101))
+        try await sink.write(Readings.numbered(102...200))
+        let requests = server.requests
+        #expect(requests.map { $0.head.contains("Content-Encoding: gzip") } == [true, true, true, false, false])
+        #expect(try values(Array(requests.dropFirst(3))) == Array(101...200))
+    }
+
     @Test func `credentials are in a header, never in the URL`() async throws {
         let server = try ScriptedServer { _ in Self.accepted }
         try await sink(server) { $0.credentials = .token("s3cret") }.write(Readings.numbered(1...1))
