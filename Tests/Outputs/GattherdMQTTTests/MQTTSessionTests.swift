@@ -220,12 +220,29 @@ struct MQTTSessionTests {
         #expect(keepalive.deadline(isClear: false) == .seconds(30))
     }
 
+    @Test(arguments: [true, false])
+    func `a broker with a keepalive below the wait for its answers hears from the client in time`(answers: Bool) {
+        var keepalive = Keepalive(interval: .seconds(4), timeout: .seconds(10), at: .zero)
+        for time in [Duration.seconds(4), .seconds(8), .seconds(12)] {
+            #expect(keepalive.deadline(isClear: true) == time)
+            #expect(keepalive.verdict(isClear: true, at: time) == .ping)
+            keepalive.pinged(at: time)
+            keepalive.sent(at: time)
+            if answers {
+                keepalive.received(at: time)
+                keepalive.answered()
+            }
+        }
+        #expect(keepalive.deadline(isClear: true) == (answers ? .seconds(16) : .seconds(14)))
+        #expect(keepalive.verdict(isClear: true, at: .seconds(16)) == (answers ? .ping : .silent))
+    }
+
     @Test func `a broker with a keepalive of one second has ten seconds to answer a ping`() {
         var keepalive = Keepalive(interval: .seconds(1), timeout: .seconds(10), at: .zero)
         #expect(keepalive.verdict(isClear: true, at: .seconds(1)) == .ping)
         keepalive.sent(at: .seconds(1))
         keepalive.pinged(at: .seconds(1))
-        #expect(keepalive.verdict(isClear: true, at: .seconds(10)) == .alive)
+        #expect(keepalive.verdict(isClear: true, at: .seconds(10)) == .ping)
         #expect(keepalive.verdict(isClear: true, at: .seconds(11)) == .silent)
         #expect(keepalive.verdict(isClear: false, at: .seconds(10)) == .alive)
     }

@@ -6,7 +6,7 @@ struct Keepalive {
         case alive
         /// PINGREQ has to be sent.
         case ping
-        /// The last PINGREQ was not answered in time.
+        /// No PINGREQ was answered in time.
         case silent
         /// The broker reads none of the waiting bytes.
         case stalled
@@ -18,6 +18,7 @@ struct Keepalive {
     private let minimumTimeout: Duration
     private var lastSent: Duration
     private var lastReceived: Duration
+    /// The time of the first PINGREQ since the last PINGRESP.
     private var pingedAt: Duration?
 
     init(interval: Duration, timeout: Duration, at now: Duration) {
@@ -39,7 +40,7 @@ struct Keepalive {
     }
 
     mutating func pinged(at now: Duration) {
-        pingedAt = now
+        pingedAt = pingedAt ?? now
     }
 
     /// Records that PINGRESP arrived.
@@ -49,17 +50,19 @@ struct Keepalive {
 
     /// The earliest time at which ``verdict(isClear:at:)`` can differ from alive.
     ///
+    /// An interval that is shorter than the wait for PINGRESP ends first: the broker must hear from the client again.
+    ///
     /// - Parameter isClear: True if nothing waits to be sent. A broker that reads waiting bytes is alive, and a ping
     /// would come last.
     /// - Returns: The earliest time of another verdict.
     func deadline(isClear: Bool) -> Duration {
         guard isClear else { return lastSent + timeout }
-        return pingedAt.map { $0 + timeout } ?? min(lastSent, lastReceived) + interval
+        return pingedAt.map { min($0 + timeout, lastSent + interval) } ?? min(lastSent, lastReceived) + interval
     }
 
     func verdict(isClear: Bool, at now: Duration) -> Verdict {
         guard now >= deadline(isClear: isClear) else { return .alive }
         guard isClear else { return .stalled }
-        return pingedAt == nil ? .ping : .silent
+        return pingedAt.map { now >= $0 + timeout } == true ? .silent : .ping
     }
 }
