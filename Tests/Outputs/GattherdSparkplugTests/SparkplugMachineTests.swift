@@ -120,6 +120,22 @@ import Testing
         #expect(bench.types.dropFirst(2).prefix(2) == ["NBIRTH", "DBIRTH"])
     }
 
+    @Test func `a host that comes and goes causes few sessions; one that was online for long is awaited soon`() {
+        var bench = MachineBench(host: true)
+        for step in 0..<600 {
+            bench.hostIsOnline(step % 2 == 0, at: 100 + step)
+            bench.wait(.milliseconds(100))
+        }
+        #expect(bench.wills.count < 40)
+        bench.wait(.seconds(20))
+        bench.hostIsOnline(true, at: 1000)
+        bench.wait(.seconds(10))
+        let count = bench.wills.count
+        bench.hostIsOnline(false, at: 1001)
+        bench.wait(.seconds(1))
+        #expect(bench.wills.count == count + 1)
+    }
+
     @Test func `values of an outage are historical and in order; the newest one is current afterwards`() throws {
         var bench = MachineBench()
         bench.connect(Devices.strap)

@@ -205,11 +205,15 @@ extension SparkplugMachine {
     }
 
     /// Ends the session because the primary host is offline, and starts another one, which waits for the host.
-    private mutating func hostWentOffline(at now: Duration, _ time: Timestamp) -> [Effect] {
+    ///
+    /// The pause grows, because each session with a host that comes and goes publishes all births.
+    private mutating func hostWentOffline(since: Duration, at now: Duration, _ time: Timestamp) -> [Effect] {
         let ended = session
         let death = node.death(at: time)
         reset()
-        phase = .backingOff(nil, until: now + options.backoff.minimum)
+        pauses.sessionEnded(after: now - since)
+        let pause = pauses.next(after: BrokerFault(.lost, "the primary host is offline"))
+        phase = .backingOff(nil, until: now + pause)
         return [.close(session: ended, death), .report(.hostIsOffline)]
     }
 
@@ -356,7 +360,8 @@ extension SparkplugMachine {
         }
         switch phase {
         case .waitingForHost where host.isReady: return start(at: now, time)
-        case .online where host.isOffline && leaveAt == nil: return hostWentOffline(at: now, time)
+        case .online(let since) where host.isOffline && leaveAt == nil:
+            return hostWentOffline(since: since, at: now, time)
         case .online where host.isOffline: return leave(at: now, time)
         default: return []
         }
