@@ -163,6 +163,9 @@ struct PacketDecoderTests {
         arguments: [
             ("", [0x30, 7, 0, 1, 0x61, 3, 0x08, 0, 0]), ("#", [0x30, 8, 0, 1, 0x61, 4, 0x08, 0, 1, 0x23]),
             (nil, [0x30, 6, 0, 1, 0x61, 2, 0x01, 2]),
+            (nil, [0x30, 8, 0, 1, 0x61, 4, 0x03, 0, 1, 0xFF]), ("", [0x30, 8, 0, 1, 0x61, 4, 0x08, 0, 1, 0xFF]),
+            ("\0", [0x30, 8, 0, 1, 0x61, 4, 0x08, 0, 1, 0]),
+            (nil, [0x30, 11, 0, 1, 0x61, 7, 0x26, 0, 1, 0xC0, 0, 1, 0]),
         ] as [(String?, [UInt8])]
     )
     func `properties that another client got wrong do not end the session`(

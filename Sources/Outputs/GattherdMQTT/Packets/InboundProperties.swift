@@ -64,11 +64,16 @@ struct InboundProperties {
                 throw .protocolError("\(packet) has the property '\(rule.name)' twice")
             }
             seen |= 1 << UInt64(identifier)
-            try read(identifier, rule, &reader)
+            try read(identifier, rule, &reader, in: place)
         }
     }
 
-    private mutating func read(_ identifier: Int, _ rule: Rule, _ reader: inout PacketReader) throws(MQTTViolation) {
+    private mutating func read(
+        _ identifier: Int,
+        _ rule: Rule,
+        _ reader: inout PacketReader,
+        in place: PropertyPlaces
+    ) throws(MQTTViolation) {
         switch rule.kind {
         case .byte: try keep(reader.byte(), identifier, rule, reader.packet)
         case .word: try keep(reader.word(), identifier, rule, reader.packet)
@@ -79,14 +84,21 @@ struct InboundProperties {
             maximumPacket = value
         case .variableInteger:
             guard try reader.variableInteger() > 0 else { throw Self.outOfRange(rule, reader.packet) }
-        case .text: keep(try reader.text(), identifier)
+        case .text: keep(try Self.text(&reader, in: place), identifier)
         case .pair:
-            _ = try reader.text()
-            _ = try reader.text()
+            _ = try Self.text(&reader, in: place)
+            _ = try Self.text(&reader, in: place)
         case .binary:
             let bytes = try reader.binary()
             if identifier == 0x09 { correlation = Array(bytes) }
         }
+    }
+
+    /// Reads a text; that of a message is empty if its publisher wrote no UTF-8.
+    private static func text(_ reader: inout PacketReader, in place: PropertyPlaces) throws(MQTTViolation) -> String {
+        guard place == .publish else { return try reader.text() }
+        let bytes = try reader.binary()
+        return String(validating: bytes, as: UTF8.self) ?? ""
     }
 
     /// Stores a property of one byte; all of them are flags.
