@@ -25,7 +25,7 @@ final class LinesFile {
         }
         size = Int64(status.st_size)
         try removeUnfinishedLine()
-        if size == 0 { syncFolder() }
+        if size == 0 { syncFolder(of: path.resolved) }
     }
 
     deinit {
@@ -60,20 +60,23 @@ final class LinesFile {
 
     /// Moves the file to `path.1`, that one to `path.2` and so on; the last of `keep` is replaced.
     ///
-    /// Files after a missing number stay, because an interrupted rotation has already moved them.
+    /// Files after a missing number stay, because an interrupted rotation has already moved them. If the path is a
+    /// symbolic link, it stays too, and the files are beside its target.
     func rotate(keep: Int) throws(OutputFault) {
-        let first = (1..<keep).first { unsafe access("\(path.path).\($0)", F_OK) != 0 } ?? keep
+        let target = LinesPath(path.resolved)
+        let name = target.path
+        let first = (1..<keep).first { unsafe access("\(name).\($0)", F_OK) != 0 } ?? keep
         for number in stride(from: first - 1, through: 1, by: -1) {
-            let (old, new) = ("\(path.path).\(number)", "\(path.path).\(number + 1)")
-            guard unsafe rename(old, new) == 0 || errno == ENOENT else { throw path.fault(errno) }
+            let (old, new) = ("\(name).\(number)", "\(name).\(number + 1)")
+            guard unsafe rename(old, new) == 0 || errno == ENOENT else { throw target.fault(errno) }
         }
-        guard unsafe rename(path.path, path.path + ".1") == 0 else { throw path.fault(errno) }
-        syncFolder()
+        guard unsafe rename(name, name + ".1") == 0 else { throw target.fault(errno) }
+        syncFolder(of: name)
     }
 
     /// Makes new names durable, if the folder can be read.
-    private func syncFolder() {
-        try? FileDraft.syncFolder(of: path.path)
+    private func syncFolder(of name: String) {
+        try? FileDraft.syncFolder(of: name)
     }
 
     // MARK: - The last line

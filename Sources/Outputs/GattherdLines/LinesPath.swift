@@ -27,6 +27,13 @@ struct LinesPath: Sendable {
         }
     }
 
+    /// The path without symbolic links; the same path if nothing is there.
+    var resolved: String {
+        guard let real = unsafe realpath(path, nil) else { return path }
+        defer { unsafe free(real) }
+        return unsafe String(cString: real)
+    }
+
     /// The folder of the file, ending with a slash.
     var folder: String { path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./" }
 

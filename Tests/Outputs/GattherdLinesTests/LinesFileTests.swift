@@ -114,6 +114,16 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path + ".3"))
     }
 
+    @Test func `a symbolic link stays when its file is rotated, and the files stay beside its target`() async throws {
+        let (folder, disk) = (try TemporaryFolder(), try TemporaryFolder())
+        #expect(unsafe symlink(disk.file("a.jsonl"), folder.file("a.jsonl")) == 0)
+        let sink = sink(folder.file("a.jsonl")) { ($0.maxSize, $0.keep) = (1 << 20, 2) }
+        for number in Int64(1)...5 { try await sink.write(.rows(number...number, bytes: 400_000)) }
+        #expect(try rows(disk.file("a.jsonl")) == [5])
+        #expect(try rows(disk.file("a.jsonl.1")) == [3, 4] && rows(disk.file("a.jsonl.2")) == [1, 2])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["a.jsonl"])
+    }
+
     @Test func `a file that another program has truncated in place is filled from its start`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("a.jsonl")
