@@ -29,7 +29,7 @@ public struct BrokerLimits: Hashable, Sendable {
 
 /// A received message.
 public struct BrokerMessage: Hashable, Sendable {
-    /// The topic; empty if the topic or the properties are too long.
+    /// The topic; empty if it is not UTF-8, has a wildcard or a NUL, or if the properties are too long.
     public var topic: String
     /// The first ``maximum`` + 1 octets of the payload.
     public var payload: [UInt8]

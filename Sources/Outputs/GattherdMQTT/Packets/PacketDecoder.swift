@@ -169,8 +169,8 @@ struct PacketDecoder {
         var reader = PacketReader(octets.dropFirst(start).prefix(size), of: "PUBLISH")
         let topic = try head.topic(&reader)
         let identifier = head.hasIdentifier ? try reader.identifier() : 0
-        var content = BrokerMessage(topic: topic, payload: [], length: 0, isRetained: first & 1 != 0)
-        if version == .v5 { try head.readProperties(&reader, into: &content) }
+        var content = BrokerMessage(topic: topic ?? "", payload: [], length: 0, isRetained: first & 1 != 0)
+        if version == .v5 { try head.readProperties(&reader, into: &content, isTopicEmpty: topic == "") }
         content.length = length - size - head.skipped
         let message = IncomingMessage(content: content, identifier: identifier, left: length - size)
         return .message(message, size: start + size)
@@ -218,16 +218,24 @@ private struct MessageHead {
     }
 
     /// Reads the topic, which must not be empty: this client accepts no topic aliases.
-    func topic(_ reader: inout PacketReader) throws(MQTTViolation) -> String {
-        let topic = try reader.text()
-        guard !topic.utf8.contains(where: { "+#".utf8.contains($0) }) else {
-            throw MQTTViolation(.topicNameInvalid, "PUBLISH to a topic with wildcards")
-        }
+    ///
+    /// - Returns: The topic; `nil` if it is not UTF-8, or has a wildcard or a NUL. Not all brokers refuse such a
+    ///   message, so one publisher could end every session.
+    /// - Throws: ``MQTTViolation`` if there is no topic.
+    func topic(_ reader: inout PacketReader) throws(MQTTViolation) -> String? {
+        let bytes = try reader.binary()
+        guard let topic = String(validating: bytes, as: UTF8.self) else { return nil }
+        guard !bytes.contains(where: { "+#\0".utf8.contains($0) }) else { return nil }
         if topic.isEmpty, version == .v311 { throw .protocolError("PUBLISH without a topic") }
         return topic
     }
 
-    func readProperties(_ reader: inout PacketReader, into message: inout BrokerMessage) throws(MQTTViolation) {
+    /// Reads the properties into a message; `isTopicEmpty` is true without a topic, which only an alias may replace.
+    func readProperties(
+        _ reader: inout PacketReader,
+        into message: inout BrokerMessage,
+        isTopicEmpty: Bool
+    ) throws(MQTTViolation) {
         guard skipped == 0 else {
             _ = try reader.variableInteger()
             message.topic = ""
@@ -237,7 +245,7 @@ private struct MessageHead {
         guard properties.topicAlias == nil else {
             throw MQTTViolation(.topicAliasInvalid, "PUBLISH with a topic alias, which we did not allow")
         }
-        guard !message.topic.isEmpty else { throw .protocolError("PUBLISH without a topic") }
+        guard !isTopicEmpty else { throw .protocolError("PUBLISH without a topic") }
         message.responseTopic = properties.responseTopic
         message.correlation = properties.correlation
     }
