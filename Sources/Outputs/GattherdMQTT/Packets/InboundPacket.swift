@@ -95,11 +95,13 @@ extension InboundPacket {
         return name
     }
 
+    /// Checks the flags of PUBLISH.
+    ///
+    /// Some brokers forward the publisher's mark of a message that is sent again, also with QoS 0.
     private static func checkedMessage(_ first: UInt8) throws(MQTTViolation) -> StaticString {
         switch first & 0x0E {
-        case 0x00, 0x02, 0x0A: return "PUBLISH"
+        case 0x00, 0x02, 0x08, 0x0A: return "PUBLISH"
         case 0x04, 0x0C: throw .protocolError("PUBLISH of QoS 2, although we subscribe with QoS 0 or 1")
-        case 0x08: throw .malformed("PUBLISH of QoS 0 that is marked as sent again")
         default: throw .malformed("PUBLISH of QoS 3")
         }
     }
