@@ -65,7 +65,10 @@ struct BackupArchive {
             }
             throw CommandFailure(.inputOutput, "gattherd \(command): \(path) cannot be unpacked to \(folder.path)")
         }
-        let names = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? []
+        guard let names = try? FileManager.default.subpathsOfDirectory(atPath: folder.path) else {
+            let reason = "not a gattherd backup: it has folders that cannot be listed"
+            throw CommandFailure(.data, "gattherd \(command): \(path): \(reason)")
+        }
         for name in names {
             var status = stat()
             guard unsafe lstat(folder.file(name), &status) == 0, [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
