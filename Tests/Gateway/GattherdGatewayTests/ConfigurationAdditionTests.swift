@@ -73,6 +73,14 @@ import Testing
         #expect(paths == names)
     }
 
+    @Test func `a file of megabytes is a mistake`() throws {
+        try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+        try folder.write("#" + String(repeating: "x", count: 4 << 20) + "\n", to: "gattherd.d/large.yaml")
+        let errors = file.parsedLeniently().errors
+        #expect(errors.map(\.file) == [file.fragment(named: "large")])
+        #expect(errors.first?.description.contains("more than 4 MiB") == true)
+    }
+
     @Test func `an existing file is not replaced`() throws {
         try file.add(source())
         #expect(throws: GatewayError.self) { try file.add(source("devices: []\n")) }

@@ -62,8 +62,8 @@ package struct ConfigurationFile: Sendable {
         for path in [path] + fragments {
             if let addition, addition.name == path {
                 sources.append(addition)
-            } else if let data = FileManager.default.contents(atPath: path) {
-                sources.append(ConfigSource(name: path, bytes: Array(data)))
+            } else if let bytes = content(ofPath: path) {
+                sources.append(ConfigSource(name: path, bytes: bytes))
             } else {
                 unreadable.append(ConfigError(.unreadable(reason: unreadableReason(path)), file: path))
             }
@@ -76,6 +76,18 @@ package struct ConfigurationFile: Sendable {
         let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
         let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment, outputs: outputs)
         return (configuration, unreadable.isEmpty ? errors : unreadable)
+    }
+
+    /// The maximum size of a file in MiB, more than the maximum number of values needs.
+    private static let largest = 4
+
+    /// Reads a regular file up to the maximum size; the main file may be a pipe or a device.
+    private func content(ofPath path: String) -> [UInt8]? {
+        var status = stat()
+        if path == self.path, unsafe stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+            return FileManager.default.contents(atPath: path).map { Array($0) }
+        }
+        return try? readFile(path, limit: Self.largest << 20)
     }
 
     /// Returns a configuration that is not installed yet, as far as it is valid.
@@ -157,8 +169,12 @@ package struct ConfigurationFile: Sendable {
             let code = errno
             return Self.reason(code) + (code == ENOENT ? "; create it, or name another file" : "")
         }
-        guard status.st_mode & S_IFMT == S_IFDIR else { return "this is not a regular file" }
-        return "this is a folder; name the file, for example \(path)/gattherd.yaml"
+        switch status.st_mode & S_IFMT {
+        case S_IFDIR: return "this is a folder; name the file, for example \(path)/gattherd.yaml"
+        case S_IFREG where status.st_size > Self.largest << 20:
+            return "the file has more than \(Self.largest) MiB; is it a configuration?"
+        default: return "this is not a regular file"
+        }
     }
 
     /// Returns the message for `errno`, with the remedy for a missing permission.
