@@ -25,6 +25,16 @@ import Testing
     }
 
     @Test(arguments: [
+        ("unix:path=/run/bus", true), ("unix:abstract=a,guid=1;tcp:host=a,port=1", true),
+        ("unix:path=/run/bus;", false),
+        ("unixexec:path=/bin/sh", false), ("unix:path=/none;unixexec:path=/bin/sh", false), ("autolaunch:", false),
+        ("nonce-tcp:host=a,port=1,noncefile=/etc/shadow", false), ("unix", false), (";unix:path=/run/bus", false),
+    ])
+    func `a bus is a list of sockets, never a program`(text: String, isValid: Bool) {
+        #expect(ConfigGrammar<BusChoice>.bus.read(text) == (isValid ? .address(text) : nil))
+    }
+
+    @Test(arguments: [
         ("127.0.0.1", true), ("127.9.9.9", true), ("localhost", true), ("::1", true), ("0.0.0.0", false),
         ("127.evil.org", false), ("127.0.0.1.evil.org", false), ("127.0.0", false),
     ])

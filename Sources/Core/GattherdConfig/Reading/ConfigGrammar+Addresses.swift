@@ -27,9 +27,19 @@ extension ConfigGrammar where Value == BusChoice {
             switch text {
             case "system": .system
             case "session": .session
-            case _ where ["unix:", "tcp:", "nonce-tcp:", "unixexec:"].contains { text.hasPrefix($0) }: .address(text)
+            case _ where isSafe(text): .address(text)
             default: nil
             }
+        }
+    }
+
+    /// True for a list of sockets, separated by semicolons.
+    ///
+    /// Other kinds of addresses make libdbus run a program, or send a part of a file. Commands of root would do so as
+    /// well, although the daemon's user can change files of the configuration.
+    private static func isSafe(_ address: String) -> Bool {
+        address.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).allSatisfy { each in
+            ["unix:", "tcp:"].contains { each.starts(with: $0.utf8) }
         }
     }
 }
