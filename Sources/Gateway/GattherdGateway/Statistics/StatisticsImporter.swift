@@ -16,6 +16,8 @@ package struct StatisticsImporter: Sendable {
     /// The hours that are read at once.
     private static let chunk = 24 * hour
 
+    /// The token, if the caller has read its file.
+    package var token: String?
     private let settings: StatisticsSettings
     private let gateway: String
     private let path: String
@@ -113,7 +115,7 @@ package struct StatisticsImporter: Sendable {
 
     private func server() throws(HomeAssistantError) -> HomeAssistantServer {
         let (file, url) = (SecretFile(path: settings.tokenFile.value), settings.url.value)
-        let token = file.firstLine ?? ""
+        let token = self.token ?? file.firstLine ?? ""
         guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             let advice = "write the access token into its first line"
             throw HomeAssistantError(

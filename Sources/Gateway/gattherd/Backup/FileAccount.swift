@@ -43,6 +43,9 @@ struct FileAccount: Hashable {
         return try body()
     }
 
+    /// Returns the first line of a file with a secret, read with the rights of the account.
+    func firstLine(of path: String) -> String? { run { SecretFile(path: path).firstLine } }
+
     private static var supplementaryGroups: [gid_t] {
         var groups = [gid_t](repeating: 0, count: Int(max(0, getgroups(0, nil))))
         let count = unsafe getgroups(Int32(groups.count), &groups)

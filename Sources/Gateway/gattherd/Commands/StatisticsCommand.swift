@@ -4,6 +4,8 @@ import GattherdGateway
 import GattherdHistory
 import GattherdHomeAssistant
 import GattherdModel
+import GattherdSync
+import Glibc
 
 extension CommandSpec {
     static let statistics = CommandSpec(
@@ -45,13 +47,32 @@ private struct StatisticsCommand {
         let first = StatisticsImporter.hourStart(since)
         guard first < last else { throw arguments.misuse("no hour between these times is complete") }
         times = first..<last
-        let configuration = try ConfigurationFile(arguments).load()
+        let file = ConfigurationFile(arguments)
+        let configuration = try file.load()
         guard let settings = configuration.mqtt?.homeAssistant.statistics else {
             let advice = "add mqtt.home_assistant.statistics with url and token_file"
             throw CommandFailure(.configuration, "gattherd: no Home Assistant is configured for statistics; \(advice)")
         }
         let path = arguments.value("database") ?? configuration.history.path.value
-        importer = StatisticsImporter(settings, gateway: configuration.gateway, path: path)
+        var importer = StatisticsImporter(settings, gateway: configuration.gateway, path: path)
+        importer.token = try Self.token(settings, configuration, file)
+        self.importer = importer
+    }
+
+    /// Reads the token with the rights of the service.
+    ///
+    /// A file of `gattherd.d` may name a file that only root can read, which must not be sent to a server.
+    private static func token(
+        _ settings: StatisticsSettings,
+        _ configuration: Configuration,
+        _ file: ConfigurationFile
+    ) throws(CommandFailure) -> String? {
+        let (path, state) = (settings.tokenFile.value, configuration.history.path.value.parentFolder)
+        let daemon = FileAccount.daemon(of: file, stateFolder: state)
+        guard geteuid() == 0, daemon.user != 0 else { return nil }
+        if let token = daemon.firstLine(of: path) { return token }
+        let advice = "see: gattherd check \(file.path)"
+        throw CommandFailure(.configuration, "gattherd: the service cannot read the token in '\(path)'; \(advice)")
     }
 
     func run() throws(CommandFailure) {

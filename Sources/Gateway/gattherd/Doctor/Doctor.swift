@@ -7,6 +7,7 @@ import GattherdLog
 import GattherdMachines
 import GattherdModel
 import GattherdProfiles
+import GattherdSync
 
 /// Runs the checks of everything that could keep the gateway from working.
 struct Doctor {
@@ -107,7 +108,7 @@ struct Doctor {
         guard let mqtt = configuration.mqtt else { return [] }
         let settings: DeliverySettings
         do throws(GatewayError) {
-            settings = try DeliverySettings(mqtt, gateway: configuration.gateway, devices: [], log: .silent)
+            settings = try deliverySettings(mqtt, configuration)
         } catch {
             // Reported with the configuration.
             return []
@@ -118,6 +119,19 @@ struct Doctor {
             return [.good("broker", "the broker at \(mqtt.broker) accepts the gateway\(way)")]
         } catch {
             return [DoctorFinding("broker", .error, error.detail, remedy: error.kind.remedy(mqtt))]
+        }
+    }
+
+    /// Reads the password with the rights of the service.
+    ///
+    /// A file of `gattherd.d` may name a file that only root can read, which must not be sent to a broker.
+    func deliverySettings(
+        _ mqtt: MQTTSettings,
+        _ configuration: Configuration
+    ) throws(GatewayError) -> DeliverySettings {
+        let state = configuration.history.path.value.parentFolder
+        return try FileAccount.daemon(of: file, stateFolder: state).run { () throws(GatewayError) in
+            try DeliverySettings(mqtt, gateway: configuration.gateway, devices: [], log: .silent)
         }
     }
 
