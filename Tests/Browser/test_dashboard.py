@@ -529,6 +529,8 @@ class ModuleTests(unittest.TestCase):
         self.page.wait('return document.querySelector("#detail h2").innerText === "Lamp"')
         self.assertEqual(self.page.run('return [document.activeElement.value, document.querySelector(arguments[0]).value]', note),
                          ['new battery'] * 2)
+        title = '#detail .edit label:nth-of-type(1) input'
+        self.assertEqual(self.page.run('return document.querySelector(arguments[0]).value', title), 'Lamp')
         self.assertEqual(self.page.text('#detail .values').split(), ['number', '3'])
         self.page.run('describe({ controls: [{ ...dial, max: 20 }] })')
         self.assertEqual(self.page.run('return document.querySelector("#page-lamp-number").max'), '20')

@@ -9,9 +9,9 @@ const fields = [["title", "Name for people", 100], ["area", "Area", 100], ["note
 export class LabelForm {
   /** `attempt(action)` runs a request and reports its failure. */
   constructor(device, attempt) {
-    Object.assign(this, { device, attempt, isEdited: false });
+    Object.assign(this, { device, attempt, edited: new Set() });
     this.inputs = new Map(fields.map(([key, , maxlength]) =>
-      [key, make("input", { type: "text", maxlength, autocomplete: "off", oninput: () => { this.isEdited = true; } })]));
+      [key, make("input", { type: "text", maxlength, autocomplete: "off", oninput: () => { this.edited.add(key); } })]));
     this.button = make("button", { class: "primary" }, "Save");
     const form = make("form", { class: "form", onsubmit: (event) => this.save(event) },
       ...fields.map(([key, title]) => make("label", {}, title, this.inputs.get(key))),
@@ -21,11 +21,12 @@ export class LabelForm {
     this.update(device);
   }
 
-  /** Shows the texts as they are, unless the user is changing them. */
+  /** Shows the texts as they are, except those that the user is changing: all are saved. */
   update(device) {
     this.device = device;
-    if (this.isEdited) return;
-    for (const [key, input] of this.inputs) if (input.value !== (device[key] ?? "")) input.value = device[key] ?? "";
+    for (const [key, input] of this.inputs) {
+      if (!this.edited.has(key) && input.value !== (device[key] ?? "")) input.value = device[key] ?? "";
+    }
   }
 
   async save(event) {
@@ -34,7 +35,7 @@ export class LabelForm {
     await this.attempt(async () => {
       const texts = [...this.inputs].map(([key, input]) => [key, input.value.trim() || null]);
       await setLabel(this.device.name, Object.fromEntries(texts));
-      this.isEdited = false;
+      this.edited.clear();
       this.element.open = false;
       toast("Saved.");
     });
