@@ -1,5 +1,6 @@
 import CSQLite
 import GattherdModel
+import GattherdSync
 
 /// The database's size in pages of 4 KiB; returns free pages to the file system.
 final class FileSpace {
@@ -75,22 +76,34 @@ final class FileSpace {
 /// A reader that holds an old snapshot can prevent it; the next attempt follows some pages later. Overlapping readers
 /// would keep the WAL from ever restarting. Once the WAL is large, the checkpoint waits for these readers. The wait is
 /// short, because readers that arrive meanwhile do not need the WAL.
+///
+/// After a long read transaction, for example of a backup, the WAL may have gigabytes. Another thread then copies it.
 struct WALCheckpointer {
     /// The size of a page and its header in the WAL, in bytes, with some room.
     private static let frameSize = 5150
     /// The longest wait for readers, in milliseconds.
     private static let timeout: Int32 = 50
 
+    /// The copy of a large WAL.
+    let background: WALCopy
     private let connection: SQLiteConnection
     /// The WAL size in pages at which it is copied into the file.
     private let threshold: Int
+    /// The number of pages from which another thread copies them.
+    private let large: Int
     private var next: Int
     /// The WAL size in pages at the last check.
     private var lastPages = 0
 
-    init(_ connection: SQLiteConnection, pages: Int) throws(StoreFault) {
+    init(
+        _ connection: SQLiteConnection,
+        pages: Int,
+        large: Int = HistoryMaintenance.largeWAL
+    ) throws(StoreFault) {
         self.connection = connection
+        background = WALCopy(connection)
         threshold = pages
+        self.large = large
         next = pages
         try connection.execute("PRAGMA journal_size_limit = \(pages * Self.frameSize)")
     }
@@ -100,9 +113,10 @@ struct WALCheckpointer {
         let pages = connection.walPages
         // A commit extends the WAL, or restarts it.
         if pages <= lastPages { next = threshold }
+        if pages < lastPages { background.didRestart() }
         lastPages = pages
         guard pages >= next else { return }
-        if pages >= threshold * 4 {
+        if pages >= threshold * 4, !isLarge {
             connection.checkpoint(SQLITE_CHECKPOINT_RESTART, timeout: Self.timeout)
         } else {
             copy()
@@ -110,12 +124,20 @@ struct WALCheckpointer {
         next = pages + threshold / 4
     }
 
+    /// True if there are so many pages to copy that the writer would wait for long.
+    private var isLarge: Bool { connection.walPages - background.state.state.copied >= large }
+
     /// Copies the WAL as far as readers permit, without waiting for them.
     func copy() {
-        connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+        if isLarge { background.start() } else { connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) }
     }
 
-    /// Copies and truncates the WAL.
+    /// Copies and truncates the WAL; a large one is only copied.
+    func flush() {
+        if isLarge { background.start() } else { truncate() }
+    }
+
+    /// Copies and truncates the WAL, whatever its size is.
     func truncate() {
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }

@@ -274,7 +274,7 @@ final class HistoryFile {
     /// Writes pending state that no commit has saved, and truncates the WAL.
     func flushPendingState() throws(StoreFault) {
         if let journal, !journal.isFullySaved { try commit(deletesAll: true) { () throws(StoreFault) in } }
-        checkpointer.truncate()
+        checkpointer.flush()
     }
 
     /// Checks the clocks, and starts a retention pass.

@@ -19,7 +19,8 @@ import Glibc
     /// The compiled statements of a transaction, because they surround each commit.
     private var begin: OpaquePointer?
     private var commit: OpaquePointer?
-    private let file: OpenDatabases.File?
+    /// The identity of the open file.
+    let file: OpenDatabases.File?
 
     /// Opens the file, creates it depending on `flags` (`SQLITE_OPEN_…`), and waits for locks from then on.
     init(path: String, flags: Int32) throws(StoreFault) {
@@ -159,5 +160,14 @@ extension SQLiteConnection {
         var (log, copied): (Int32, Int32) = (0, 0)
         let code = unsafe sqlite3_wal_checkpoint_v2(raw, nil, mode, &log, &copied)
         return code == SQLITE_OK && log == copied
+    }
+
+    /// Copies pages from the WAL to the file, as far as readers permit.
+    ///
+    /// - Returns: The number of pages at the start of the WAL that are in the file.
+    func copyWAL() -> Int {
+        var (log, copied): (Int32, Int32) = (0, 0)
+        let code = unsafe sqlite3_wal_checkpoint_v2(raw, nil, SQLITE_CHECKPOINT_PASSIVE, &log, &copied)
+        return code == SQLITE_OK ? Int(max(0, copied)) : 0
     }
 }
