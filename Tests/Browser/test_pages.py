@@ -104,6 +104,8 @@ class PageTests(unittest.TestCase):
         page.wait('return document.querySelector(`${arguments[0]} button`)', row)
         self.assertIn('<b onclick=x>Mark', page.text(row))
         self.assertIn('RuuviTag', page.text(row))
+        # What turns the direction of the text in a name must not turn the address after it.
+        self.assertEqual(page.run('return getComputedStyle(document.querySelector(`${arguments[0]} th span`)).unicodeBidi', row), 'isolate')
         page.screenshot(SCREENSHOTS / 'add.png')
         page.click(row + ' button')
         page.wait('return document.querySelector(".yaml").innerText.includes("ruuvi")')
