@@ -436,6 +436,31 @@ import Testing
         }
     }
 
+    @Test func `a link is not used while bluetoothd ends it after a cancelled attempt`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .seconds(600)
+        try await Stage.run(limits: limits) { stage in
+            await stage.fake.on("Connect") { fake, _ in
+                fake.addTable()
+                fake.setConnected(true)
+            }
+            await stage.fake.hang("Disconnect")
+            let attempt = Task { await connect(stage).kind }
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+            attempt.cancel()
+            #expect(await attempt.value == .cancelled)
+            let central = stage.central
+            let early = await outcome { () throws(BluetoothError) in
+                try await central.characteristics(of: Self.id, timeout: .milliseconds(30))
+            }
+            #expect(early.kind == .timedOut)
+            await stage.fake.setConnected(false)
+            #expect(await table(stage).kind == .notConnected)
+        }
+    }
+
     @Test func `a changed table is reported when no more changes follow`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()

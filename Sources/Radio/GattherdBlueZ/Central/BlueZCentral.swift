@@ -181,7 +181,11 @@ extension BlueZCentral {
         of peripheral: PeripheralID,
         timeout: Duration
     ) async throws(BluetoothError) -> [RemoteCharacteristic] {
-        let table = try await parts.reader.characteristics(of: peripheral, timeout: timeout) {
+        let deadline = SuspendingClock.now.advanced(by: timeout)
+        // The link of a cancelled attempt looks usable until bluetoothd has ended it.
+        try await parts.links.waitForCancellation(of: peripheral, until: deadline)
+        let rest = max(.zero, deadline - SuspendingClock.now)
+        let table = try await parts.reader.characteristics(of: peripheral, timeout: rest) {
             parts.links.markActive(peripheral)
         }
         let ignored = parts.objects.tree.ignoredAttributes(of: peripheral)

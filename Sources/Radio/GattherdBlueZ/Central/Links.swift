@@ -4,7 +4,9 @@ import GattherdDBus
 /// Links to peripherals: made, confirmed and ended; on the Bluetooth thread only.
 final class Links {
     /// The longest wait for the answer to a cancellation, beyond the deadline of the attempt.
-    private static let cancellationLimit = Duration.seconds(1)
+    ///
+    /// BlueZ ends a link that was made late within 2.6 s. Before that, a caller could take it for a usable one.
+    private static let cancellationLimit = Duration.seconds(3)
 
     /// A peripheral with an attempt that bluetoothd has not cancelled yet.
     private struct Cancellation: Hashable {
@@ -154,7 +156,7 @@ final class Links {
     }
 
     /// Waits until bluetoothd has cancelled the last attempt: a link that it made meanwhile would be lost at once.
-    private func waitForCancellation(
+    func waitForCancellation(
         of peripheral: PeripheralID,
         until deadline: SuspendingClock.Instant
     ) async throws(BluetoothError) {
