@@ -106,3 +106,30 @@ struct EnrolmentOffersTests {
         #expect(lost.contains { $0.level == .debug && $0.message == "link state changed" })
     }
 }
+
+@Suite(.timeLimit(.minutes(1))) struct SupervisorInboxTests {
+    @Test func `events of BlueZ are read no faster than the loop handles them`() async {
+        let (inbox, total, read) = (SupervisorInbox(), 200, Locked(0))
+        let events = AsyncStream<CentralEvent>(unfolding: {
+            let number = read.withLock { read in
+                read += 1
+                return read
+            }
+            return number <= total ? .available : nil
+        })
+        await withTaskGroup { group in
+            group.addTask { await inbox.forward(events) }
+            var (handled, checkpoints) = (0, 0)
+            for await message in inbox.messages {
+                if case .central = message { handled += 1 }
+                if case .checkpoint = message {
+                    #expect(read.withLock { $0 } == handled)
+                    checkpoints += 1
+                    inbox.countCheckpoint()
+                }
+                if handled == total { break }
+            }
+            #expect(checkpoints == 3)
+        }
+    }
+}

@@ -102,7 +102,7 @@ public actor Supervisor {
             group.addTask { await self.controls.run() }
             group.addTask { await sensorReporter.run() }
             if recalled == nil { group.addTask { await self.parts.holds.recall() } }
-            group.addTask { for await event in self.parts.central.events { self.inbox.post(.central(event)) } }
+            group.addTask { await self.inbox.forward(self.parts.central.events) }
             await handleMessages(in: &group)
             controls.finish()
             group.cancelAll()
@@ -134,6 +134,9 @@ public actor Supervisor {
             apply(event)
             return [event]
         case .central(let event): return events(for: event, at: now)
+        case .checkpoint:
+            inbox.countCheckpoint()
+            return []
         case .session(let progress, let device, let ticket): return events(for: progress, of: device, ticket: ticket)
         case .attemptEnded(let link, let device): return peripherals.retries(afterEndOf: link, device)
         case .reload(let reload):
