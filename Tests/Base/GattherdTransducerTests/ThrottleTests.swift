@@ -117,6 +117,8 @@ import Testing
         _ = slider.handle(.notified(255), at: .zero)
         _ = slider.handle(.notified(0), at: .zero)
         #expect(slider.output == 0)
+        #expect(slider.handle(.moved(ratio: .nan), at: .zero) == [])
+        #expect(slider.output == 0)
     }
 
     @Test func `a fast drag of the slider writes its first and its last position`() async throws {

@@ -19,6 +19,7 @@ struct NumberSlider: Transducer {
 
     mutating func handle(_ event: Event, at now: Duration) -> [Throttle<UInt8>.Effect] {
         switch event {
+        case .moved(let ratio) where ratio.isNaN: []
         case .moved(let ratio): byte.handle(.set(Self.byte(ratio)), at: now)
         case .written: byte.handle(.written, at: now)
         case .failed: byte.handle(.failed, at: now)
