@@ -12,13 +12,18 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ControlWritesTests {
     private static let key = ControlKey(device: "dial", control: "power")
 
-    private func control(throttle: Duration? = nil) -> ProfileAssignment.Control {
+    private func control(
+        _ name: String = "power",
+        throttle: Duration? = nil,
+        echo: String? = nil
+    ) -> ProfileAssignment.Control {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         let descriptor = ControlDescriptor(
-            name: "power",
+            name: name,
             kind: .integer(0...5000),
             characteristic: 0xBBBB,
-            throttle: throttle
+            throttle: throttle,
+            echo: echo
         )
         profile.controls = [descriptor]
         let remote = RemoteCharacteristic(
@@ -91,6 +96,18 @@ import Testing
         _ = run.handle(.close(device: "dial"), at: .zero)
         let opened = (1, ControlService.Message.open(device: "dial", [control(throttle: .seconds(3))]))
         #expect(await answer(&run, [opened, (2, .event(Self.key, .written(2))), late]) == .success(.integer(5)))
+    }
+
+    @Test func `a value that one control reads from the echo is known to the others with that echo`() async {
+        let reported = Locked<SampleValue?>(nil)
+        var run = ControlWrites(echo: { _, _ in reported.withLock { $0.take() } })
+        let controls = [control(echo: "state"), control("level", echo: "state")]
+        _ = run.handle(.open(device: "dial", controls), at: .zero)
+        #expect(await answer(&run, [(0, .event(Self.key, .written(1)))]) == .success(.integer(5)))
+        reported.withLock { $0 = .integer(0) }
+        _ = run.handle(.event(ControlKey(device: "dial", control: "level"), .tick), at: .zero)
+        let failure = ControlService.Message.event(Self.key, .failed(2, .timedOut, retryable: false))
+        #expect(await answer(&run, [(0, failure)]) == .failure(.timedOut))
     }
 
     @Test func `a waiting value is written when the device becomes ready`() async {

@@ -130,6 +130,7 @@ struct ControlWrites {
         if event == .ready || event == .notReady { channel.isReady = event == .ready }
         if let stream = channel.plan.descriptor.echo, let seen = echo(key, stream).flatMap(ControlValue.init) {
             effects += channel.throttle.handle(.observed(seen), at: now)
+            passOn(seen, of: stream, from: key, at: now)
         }
         effects += channel.throttle.handle(event, at: now)
         let wake = channel.nextWake(at: now)
@@ -138,6 +139,14 @@ struct ControlWrites {
         var actions = effects.compactMap { action(for: $0, key, channel.plan, isUnreached: isUnreached) }
         if let wake { actions.append(.wake(key, after: wake)) }
         return actions
+    }
+
+    /// Passes a reported value to the device's other controls with the same echo, because it is read only once.
+    private mutating func passOn(_ value: ControlValue, of stream: String, from key: ControlKey, at now: Duration) {
+        for other in channels.keys where other.device == key.device && other != key {
+            guard channels[other]?.plan.descriptor.echo == stream else { continue }
+            _ = channels[other]?.throttle.handle(.observed(value), at: now)
+        }
     }
 
     /// Returns the next action.
