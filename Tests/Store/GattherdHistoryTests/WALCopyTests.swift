@@ -49,6 +49,17 @@ struct WALCopyTests {
         #expect(try connection.integer("SELECT count(*) FROM filler") == 22)
     }
 
+    @Test func `a WAL that restarts after a copy at the start has nothing copied`() async throws {
+        var checkpointer = try WALCheckpointer(connection, pages: 8, large: 64)
+        try commit(20)
+        checkpointer.copy()
+        await end(of: checkpointer.background)
+        #expect(checkpointer.background.state.state.copied == connection.walPages)
+        try commit(1)
+        checkpointer.runIfDue()
+        #expect(checkpointer.background.state.state.copied == 0)
+    }
+
     @Test func `an idle writer leaves a large WAL to another thread`() async throws {
         let checkpointer = try WALCheckpointer(connection, pages: 8, large: 64)
         try commit(20)

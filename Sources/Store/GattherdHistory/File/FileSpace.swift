@@ -113,7 +113,7 @@ struct WALCheckpointer {
         let pages = connection.walPages
         // A commit extends the WAL, or restarts it.
         if pages <= lastPages { next = threshold }
-        if pages < lastPages { background.didRestart() }
+        if pages < max(lastPages, background.state.state.copied) { background.didRestart() }
         lastPages = pages
         guard pages >= next else { return }
         if pages >= threshold * 4, !isLarge {

@@ -90,7 +90,7 @@ final class HistoryFile {
         records = try RecordCursorTable(connection)
         writer = try BatchWriter(connection, sequence, state, rollups, journal)
         self.clock = try ClockMonitor(clock, connection, state, rollups, sequence, newest: newest)
-        // A copy of gigabytes may exceed the watchdog's limit, and a killed copy begins again: the start has more time.
+        // A run that was killed may have left a WAL, and the start has more time than the watchdog grants later.
         checkpointer.copy()
     }
 
@@ -271,7 +271,7 @@ final class HistoryFile {
         checkpointer.truncate()
     }
 
-    /// Writes pending state that no commit has saved, and truncates the WAL.
+    /// Writes pending state that no commit has saved, and truncates the WAL unless another thread must copy it first.
     func flushPendingState() throws(StoreFault) {
         if let journal, !journal.isFullySaved { try commit(deletesAll: true) { () throws(StoreFault) in } }
         checkpointer.flush()
