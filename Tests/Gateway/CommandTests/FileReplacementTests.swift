@@ -57,6 +57,9 @@ import Testing
         let text = "[Service]\nUser=nobody\nExecStart=/usr/bin/gattherd run --config /etc/gattherd/gattherd.yaml\n"
         let nobody = FileAccount.daemon(of: file, stateFolder: "/nowhere", unit: ServiceUnit([text]))
         #expect(nobody.user == 65_534)
+        let unit = ServiceUnit([text, "[Service]\nSupplementaryGroups=root\n"])
+        let more = FileAccount.daemon(of: file, stateFolder: "/", unit: unit)
+        #expect(more.otherGroups.contains(0) && !nobody.otherGroups.contains(0))
         let other = ConfigurationFile(folder.file("gattherd.yaml"))
         #expect(FileAccount.daemon(of: other, stateFolder: "/nowhere", unit: ServiceUnit([text])) == .current)
         #expect(FileAccount.daemon(of: other, stateFolder: "/", unit: nil).user == 0)

@@ -6,6 +6,8 @@ import Glibc
 struct FileAccount: Hashable {
     let user: uid_t
     let group: gid_t
+    /// Further groups, which may be the reason why a file can be read.
+    var otherGroups: [gid_t] = []
 
     static var current: Self { Self(user: geteuid(), group: getegid()) }
 
@@ -16,7 +18,7 @@ struct FileAccount: Hashable {
         unit: ServiceUnit? = .installed()
     ) -> FileAccount {
         if let unit, unit.uses(file), let account = ServiceAccount(unit) {
-            return FileAccount(user: account.id, group: account.mainGroup)
+            return FileAccount(user: account.id, group: account.mainGroup, otherGroups: account.groups.sorted())
         }
         return owner(of: stateFolder) ?? current
     }
@@ -35,8 +37,8 @@ struct FileAccount: Hashable {
     func run<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         guard geteuid() == 0, user != 0 else { return try body() }
         let groups = Self.supplementaryGroups
-        var own = group
-        guard unsafe setgroups(1, &own) == 0, setegid(group) == 0, seteuid(user) == 0 else { _exit(71) }
+        let own = [group] + otherGroups
+        guard unsafe setgroups(own.count, own) == 0, setegid(group) == 0, seteuid(user) == 0 else { _exit(71) }
         defer {
             guard seteuid(0) == 0, setegid(0) == 0, unsafe setgroups(groups.count, groups) == 0 else { _exit(71) }
         }

@@ -28,7 +28,8 @@ struct ServiceAccount: Hashable {
     let group: String
     let id: uid_t
     let mainGroup: gid_t
-    private let groups: Set<gid_t>
+    /// All groups of the user.
+    let groups: Set<gid_t>
 
     /// Creates the account of a unit; `nil` for root and for a user that does not exist.
     init?(_ unit: ServiceUnit) {
