@@ -23,7 +23,7 @@ struct RecordListTests {
     }
 
     @Test(arguments: [true, false])
-    func `records that only times identify are downloaded once, without gaps between them`(isRegular: Bool) {
+    func `records identified only by their times are downloaded once and leave no gaps`(isRegular: Bool) {
         var bench = Self.bench
         for _ in 0..<100 { bench.make(1, every: isRegular ? 60 : Int64(30 + bench.number(below: 300))) }
         #expect(bench.connect() == .complete)
@@ -36,7 +36,7 @@ struct RecordListTests {
     }
 
     @Test(arguments: 1...32 as ClosedRange<UInt64>, [true, false])
-    func `records that only times identify survive cuts, kills and live records`(seed: UInt64, hasClock: Bool) {
+    func `records identified only by their times survive cuts, kills and live records`(seed: UInt64, hasClock: Bool) {
         var bench = RecordBench(seed: seed, rule: Self.timed)
         bench.procedure = .accessControlPoint(width: 0)
         bench.hasClock = hasClock
@@ -46,7 +46,7 @@ struct RecordListTests {
         #expect(bench.wrong().isEmpty)
     }
 
-    @Test func `records that only times identify are stored after the device's clock was set back`() {
+    @Test func `records identified only by their times are stored after the device's clock was set back`() {
         var bench = Self.bench
         bench.device.clockError = 4 * Self.year
         bench.make(5)

@@ -121,7 +121,7 @@ struct RetainedReadingsTests {
         #expect(streams.missing(since: 2).map(\.seq) == [3, 4, 1, 2])
     }
 
-    @Test func `a stream has its newest reading when its rule changes and when its definition is made anew`() {
+    @Test func `the newest reading of a stream is kept when its rule or its definition is replaced`() {
         var streams = PublishedStreams()
         let reading = Self.reading(1, of: "strap")
         Self.stream(of: reading, in: &streams).record(reading, in: 1)

@@ -73,7 +73,7 @@ import Testing
         #expect(try values(Array(server.requests.dropFirst())) == Array(1...200))
     }
 
-    @Test func `a body that a server refuses after a compressed one is not sent again`() async throws {
+    @Test func `a refused body is not sent again once the server has accepted a compressed one`() async throws {
         let count = Locked(0)
         let server = try ScriptedServer { _ in
             let number = count.withLock { count in

@@ -29,7 +29,7 @@ struct InfluxURLTests {
         }
     }
 
-    @Test func `other URLs are refused`() {
+    @Test func `a URL is refused unless it has the scheme http or https, a host, and no user, query or fragment`() {
         for text in [
             "", "localhost:8086", "ftp://localhost", "http://", "http://:8086", "http://a:0", "http://a:65536",
             "http://a:+1", "http://a:", "http://user:pass@host", "http://user@host", "http://a/?q", "http://a/#f",

@@ -215,7 +215,7 @@ import Testing
         #expect(world.calls.contains { $0.count == 1000 }, "the network is good again")
     }
 
-    @Test func `batches are halved when a network begins to cut those of their size`() {
+    @Test func `batches are halved when a network begins to cut connections at a smaller size`() {
         var world = World.started(committed: 3000)
         world.runUntilIdle()
         world.cutAbove = 100

@@ -78,7 +78,7 @@ struct FleetBlockTests {
     }
 
     @Test(arguments: [false, true])
-    func `a gateway that waits for a new partition holds no stream that its maker needs`(
+    func `a gateway that waits for a new partition locks no row that the maker of the partition needs`(
         isCorrection: Bool
     ) async throws {
         let centre = try await Centre()

@@ -131,7 +131,7 @@ struct BacklogTests {
         #expect(file.undelivered == 4000)
     }
 
-    @Test func `a record of the past waits as long as a new reading`() throws {
+    @Test func `an undelivered record of the past is dropped as late as a new reading`() throws {
         let file = try open(age: .seconds(1000))
         var batch = ReadingBatch.plain(integers: 0..<3)
         batch.add(Fixture.plain(), at: Fixture.epoch.advanced(by: .seconds(-1_000_000)), (0, .integer(4)))

@@ -542,7 +542,7 @@ struct ClockTests {
         }
     }
 
-    @Test func `without synchronisation nothing is corrected, nor after a reboot`() throws {
+    @Test func `a reboot before the synchronisation leaves the readings before it uncorrected`() throws {
         let machine = Machine(error: -Self.day)
         var file = try open(machine)
         try append(100, to: file, machine)

@@ -171,7 +171,7 @@ struct ConsumerTests {
         #expect(try await everything(history.consumer("mqtt")).map(\.seq) == Array(311...320))
     }
 
-    @Test func `no entry is handed out while those before it are being searched`() throws {
+    @Test func `no entry is handed out while those before it are being collected`() throws {
         let back = JournalConsumerOptions(name: "back")
         func file(_ consumers: [JournalConsumerOptions]) throws -> HistoryFile {
             let clock = GatewayClock(now: { Fixture.epoch })
