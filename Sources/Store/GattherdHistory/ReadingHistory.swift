@@ -200,11 +200,11 @@ extension ReadingHistory {
 
     /// Returns entries, after the end of a correction that concerns them.
     ///
-    /// - Throws: ``StoreFault`` if the file cannot be read; `busy` while the entries are being searched.
+    /// - Throws: ``StoreFault`` if the file cannot be read; `busy` while the entries are being collected.
     func entries(after seq: Int64, limit: Int, for consumer: String) async throws(StoreFault) -> JournalBatch {
         while true {
             if file?.isRebuilding(after: seq) == true {
-                throw StoreFault("the readings since '\(consumer)' was configured last are being searched", .busy)
+                throw StoreFault("the readings since '\(consumer)' was last configured are being collected", .busy)
             }
             do throws(StoreFault) {
                 return try requests.entries(after: seq, limit: limit, for: consumer, in: try current.opened())

@@ -144,7 +144,9 @@ struct OrderWords {
         _ = try strings(0...2)
         let downtime = ScenarioValue.duration(words.first ?? "2s")
         guard let downtime else { throw .usage("'\(words[0])' is not \(ScenarioValue.durationWords)") }
-        guard words.count < 2 || words[1] == "graceful" else { throw .usage("'\(words[1])' is not 'graceful'") }
+        guard words.count < 2 || words[1] == "graceful" else {
+            throw .usage("'\(words[1])' is unknown: write 'graceful' or nothing after the time")
+        }
         let milliseconds = UInt32(clamping: Int64(downtime / .milliseconds(1)))
         return ("RestartDaemon", [.boolean(words.count == 2), .uint32(milliseconds)])
     }

@@ -6,7 +6,7 @@ import GattherdSync
 
 /// The devices and profiles of a reloaded configuration.
 struct ReloadedDevices: Sendable {
-    /// The devices that are connected.
+    /// The devices to connect, all except the sensors.
     let devices: [SupervisedDevice]
     /// The sensors, which are never connected.
     let sensors: [SupervisedDevice]
@@ -160,7 +160,7 @@ struct DeviceHolds: Sendable {
         do throws(StoreFault) {
             try await store.setHeld(device, isHeld)
         } catch {
-            throw .refused("the hold cannot be saved: \(error.detail)")
+            throw .refused("nothing is changed, because history cannot save it: \(error.detail)")
         }
         send(.link(device: device, isHeld ? .hold : .release))
     }

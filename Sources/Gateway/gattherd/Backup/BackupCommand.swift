@@ -183,7 +183,7 @@ struct BackupCommand {
         let bonds = plan.files.count(where: \.isBond)
         if bonds > 0 {
             let words = bonds == 1 ? "the keys of a bond" : "the keys of \(bonds) bonds"
-            Terminal.printError("gattherd backup: it has \(words); keep it like a password")
+            Terminal.printError("gattherd backup: the backup has \(words); keep it secret like a password")
         }
     }
 }

@@ -53,7 +53,7 @@ extension DBusAddress {
                 attempt.end(.failure(error))
             }
         }
-        guard isStarted else { throw .invalid("there is no room for another thread") }
+        guard isStarted else { throw .invalid("no thread can be started to connect") }
         loop.execute {
             loop.schedule(after: limit) { [weak attempt] in attempt?.giveUp(late) }
         }

@@ -120,7 +120,7 @@ final class HistoryFile {
         return try journal.entries(after: seq, limit: limit, for: consumer, head: sequence.last, clock.currentShift)
     }
 
-    /// True while readings after `seq` are being searched, for a consumer that was not configured for some time.
+    /// True while readings after `seq` are being collected, for a consumer that was not configured for some time.
     func isRebuilding(after seq: Int64) -> Bool { journal?.isRebuilding(after: seq) ?? false }
 
     // MARK: - Going back
