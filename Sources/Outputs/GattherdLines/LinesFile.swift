@@ -137,9 +137,9 @@ struct LinesTail {
         return end
     }
 
-    /// True if a line of gattherd begins at a position before the end, or its first bytes and then zeros.
+    /// True if the bytes from `position` to the end are the beginning of a line of gattherd.
     ///
-    /// A power cut leaves zeros for what was not written yet, also from the middle of a word on.
+    /// After its first bytes there may be zeros: a power cut leaves zeros in place of bytes that were not written.
     func isUnfinishedLine(at position: Int64) throws(OutputFault) -> Bool {
         let start = try read(position, Int(min(size - position, Int64(Self.lineStart.count))))
         guard !start.isEmpty else { return false }

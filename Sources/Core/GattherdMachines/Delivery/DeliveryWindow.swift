@@ -289,7 +289,7 @@ struct DeliveryWindow: Sendable {
         advance(at: now)
     }
 
-    /// Treats no reading as acknowledged by the last session any more, because another one was lost.
+    /// Forgets which readings the session before acknowledged, because a further session was lost.
     mutating func clearKept() {
         for index in entries.indices where entries[index].isKept { entries[index].isKept = false }
     }

@@ -6,8 +6,9 @@ public struct LeaseBid: Hashable, Sendable {
         case linked
         /// A person at the gateway has disconnected the device.
         case held
-        /// Heard several times.
+        /// Heard often enough that its signal strength may be compared.
         case steady
+        /// Heard less often, or not yet heard again after its link or its lease began or ended.
         case heard
         /// Not heard for 1.5 times the ``SmoothedSignal/window``.
         case silent

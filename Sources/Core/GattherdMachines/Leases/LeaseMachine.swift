@@ -246,7 +246,7 @@ public struct LeaseMachine: Sendable {
         return request
     }
 
-    /// Returns the operation that the state requires; a claim begins with the request.
+    /// Returns the operation that the state requires; a claim changes the role to `claiming`.
     private func nextOperation(
         _ state: inout LeaseState,
         _ outlook: LeaseOutlook,

@@ -15,7 +15,7 @@ public struct SupervisorMachine: Sendable {
     /// Creates a supervisor.
     ///
     /// - Parameters:
-    ///   - devices: The slugs of all devices.
+    ///   - devices: The names of all devices.
     ///   - pinned: The only adapter that a device may use, for devices that have one.
     ///   - held: The devices that a user disconnected.
     ///   - listening: The adapters that scan for connectionless devices; `nil` for all.

@@ -12,7 +12,7 @@ public struct DeviceDescription: Hashable, Sendable {
         }
     }
 
-    /// The device's slug.
+    /// The device's name.
     public var device: String
     /// The peripheral's address.
     public var address: String

@@ -25,7 +25,7 @@ public struct JournalReading: Sendable {
         self.samples = samples
     }
 
-    /// The device's slug.
+    /// The device's name.
     public var device: String { stream.device }
 
     /// The approximate size in bytes, in memory and as text.

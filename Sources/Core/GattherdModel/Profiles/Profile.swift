@@ -88,7 +88,7 @@ public struct ProfileOption: Hashable, Sendable {
 
 /// A plugin for one kind of device, native or declarative.
 public protocol Profile: Sendable {
-    /// The slug in the configuration, for example `heart-rate`.
+    /// The name in the configuration, for example `heart-rate`.
     var name: String { get }
     var title: String { get }
     /// The services to match: a device needs one of them. If empty, it needs one of the characteristics.

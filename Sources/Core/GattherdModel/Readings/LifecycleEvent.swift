@@ -1,7 +1,7 @@
 /// An event of the gateway or a device, for the `events` view and MQTT.
 public struct LifecycleEvent: Hashable, Sendable {
     public let time: Timestamp
-    /// The device's slug; `nil` for the gateway as a whole.
+    /// The device's name; `nil` for the gateway as a whole.
     public let device: String?
     /// The kind, for example `link`, `adapter`, `bluetoothd`, `broker`, `control`, `history`.
     public let kind: String

@@ -10,7 +10,7 @@ public enum ReadingSource: String, Hashable, Sendable, CaseIterable {
 ///
 /// A class, so that a reading carries one pointer instead of five strings.
 public final class StreamDefinition: Sendable {
-    /// The device's slug.
+    /// The device's name.
     public let device: String
     public let profile: String
     /// The stream's name, for example `heart_rate`; the last part of its MQTT topic.

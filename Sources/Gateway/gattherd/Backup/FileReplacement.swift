@@ -12,7 +12,7 @@ struct FileReplacement {
 
     /// - Parameters:
     ///   - time: The time in the names of replaced files.
-    ///   - writer: The account with whose rights root works.
+    ///   - writer: The account that writes: root takes its rights for each operation.
     init(_ time: Timestamp, as writer: FileAccount = .current) {
         self.writer = writer
         stamp = String(time.rfc3339.prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"

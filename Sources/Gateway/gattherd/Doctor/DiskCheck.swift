@@ -56,7 +56,7 @@ struct DiskCheck {
         return [DoctorFinding("history", .error, problem.text, remedy: problem.remedy)]
     }
 
-    /// The service's own folder, which systemd creates and gives to the service's user.
+    /// The findings about a folder that is missing until systemd creates it for the service's user.
     private func beforeFirstStart(_ folder: String) -> [DoctorFinding] {
         let parent = folder.parentFolder
         var answer = clinux_file_system()

@@ -27,10 +27,10 @@ struct HomeAssistantComponent {
     /// Creates the component.
     ///
     /// - Parameters:
-    /// - key: The component's key, unique in the device.
-    /// - platform: The kind of entity.
-    /// - owner: The entity's device.
-    /// - name: The name in `snake_case`; becomes the entity's name and part of its id.
+    ///   - key: The component's key, unique in the device.
+    ///   - platform: The kind of entity.
+    ///   - owner: The entity's device.
+    ///   - name: The name in `snake_case`; becomes the entity's name and part of its id.
     init(_ key: String, _ platform: String, of owner: HomeAssistantOwner, named name: String) {
         self.key = key
         self.platform = platform

@@ -25,10 +25,11 @@ package final class PostgresSink: CursorKeepingSink {
     private static let maintenancePause = Duration.seconds(3600)
     /// The time for the steps of the retention after one batch.
     private static let maintenanceLimit = Duration.seconds(1)
+    /// The shortest time between reports of the gateway's version, head, clock and devices to the centre.
     private static let reportPause = Duration.seconds(60)
     /// The limit of a report, on which no delivery depends.
     private static let reportLimit = Duration.seconds(10)
-    /// The shortest time between reports while there are new devices.
+    /// The shortest time between reports while the centre does not know a device.
     private static let newDevicePause = Duration.seconds(5)
     /// The longest pause before another daemon of the same name is looked for again.
     private static let conflictPause = Duration.seconds(30)

@@ -1,6 +1,6 @@
 import GattherdBluetooth
 
-/// The routes of write commands, by the path of the characteristic.
+/// The known route of write commands to each characteristic: a socket, or D-Bus calls.
 struct CommandRoutes {
     enum Route {
         /// A socket of `AcquireWrite`.

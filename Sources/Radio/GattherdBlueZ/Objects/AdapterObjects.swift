@@ -4,7 +4,7 @@ import GattherdGATT
 
 /// One `org.bluez.Adapter1` object.
 struct AdapterObject: Hashable {
-    /// The kernel's name of today, for example `hci0`.
+    /// The kernel's name, for example `hci0`; it may change when the adapter is plugged in again.
     let name: String
     private(set) var address: BluetoothAddress?
     /// A stack that does not report it has no switch.

@@ -30,7 +30,7 @@ struct ReadPacing {
     private var checkPause: Duration?
     /// The messages found by several checks, and their duration; each check halves the weight of those before.
     private var findings = (count: 0, elapsed: Duration.zero)
-    /// The total time of the current checks.
+    /// The total duration of the checks since the last decision.
     private var checkTime = Duration.zero
     private var nextCheck: SuspendingClock.Instant?
 

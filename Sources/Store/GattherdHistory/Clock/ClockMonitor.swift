@@ -4,7 +4,7 @@ import GattherdModel
 ///
 /// Also decides by which time rows age. A change is saved in a transaction first and adopted after the commit.
 final class ClockMonitor {
-    /// The state after a reading of the clocks, to be saved if it is due, and then adopted.
+    /// The state after the clocks were read; it is saved if that is due, and then adopted.
     struct Change {
         fileprivate let reading: ClockReading
         fileprivate let trust: ClockTrust

@@ -68,7 +68,7 @@ public final class HistoryImport {
         )
     }
 
-    /// Adds samples; consecutive ones with the same time, stream and number are one reading.
+    /// Adds samples; consecutive ones with the same time, stream and `seq` are one reading.
     public func add(_ rows: some Sequence<HistoryRow>) throws(StoreFault) {
         for row in rows {
             if pending.count >= Self.chunk, pending.last?.time != row.time { try commit() }

@@ -140,9 +140,9 @@ final class Backlog {
 
     /// The oldest extents that are dropped at once.
     private struct Oldest {
-        /// The first reading of the last extent.
+        /// The number of the first reading of the last extent.
         var first: Int64 = 0
-        /// The last reading of the last extent.
+        /// The number of the last reading of the last extent.
         var last: Int64 = 0
         /// The number of readings.
         var count = 0

@@ -14,13 +14,13 @@ final class Journal {
     struct Progress {
         /// The cursors in the file, in the order of the consumers.
         fileprivate var saved: [Int64]
-        /// The last deleted reading.
+        /// The number of the last deleted reading.
         fileprivate var trimmed: Int64
     }
 
     private let tail: JournalTail
     private var cursors: JournalCursors
-    /// The last reading that was deleted.
+    /// The number of the last deleted reading.
     private var trimmed: Int64
     /// Readings with higher numbers that are not deleted are in `outbox`.
     private var start: Int64
