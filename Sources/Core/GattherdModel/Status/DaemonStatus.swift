@@ -105,7 +105,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
     public struct History: Codable, Hashable, Sendable {
         public var path: String
-        /// The newest reading's `seq`.
+        /// The `seq` of the newest entry: a reading, event, reject or clock correction.
         public var seq: Int64
         /// The database's size in bytes, without the WAL.
         public var size: Int64

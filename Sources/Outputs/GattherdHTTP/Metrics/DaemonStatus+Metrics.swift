@@ -111,7 +111,7 @@ extension DaemonStatus.History {
                 error == nil ? 1 : 0
             ),
             MetricFamily("gattherd_history_size_bytes", .gauge, "Size of the database without the WAL", size),
-            MetricFamily("gattherd_history_newest_seq", .gauge, "Sequence number of the newest reading", seq),
+            MetricFamily("gattherd_history_newest_seq", .gauge, "Sequence number of the newest entry", seq),
             MetricFamily(
                 "gattherd_history_undelivered_readings_total",
                 .counter,
