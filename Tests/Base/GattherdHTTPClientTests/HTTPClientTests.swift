@@ -197,7 +197,7 @@ import Testing
         #expect(error?.kind == .unresolved)
     }
 
-    @Test func `other protocols and header injection are refused`() async throws {
+    @Test func `URLs of protocols other than HTTP, and line breaks in headers, are refused`() async throws {
         for url in ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "not a url"] {
             let client = HTTPClient(threadName: "test")
             await #expect(throws: HTTPClientError.self) { try await client.send(HTTPClientRequest(url, body: [])) }

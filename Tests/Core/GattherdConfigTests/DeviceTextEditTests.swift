@@ -32,7 +32,7 @@ import Testing
         #expect(edited(before, Self.title) == after)
     }
 
-    @Test func `other devices stay unchanged`() {
+    @Test func `an edit of one device leaves the others unchanged`() {
         let before = "devices:\n  - {name: dial, title: D}\n  - {name: strap, title: S}\n"
         let after = "devices:\n  - {name: dial, title: D}\n  - {name: strap, title: 'T'}\n"
         #expect(edited(before, [("title", "T")]) == after)

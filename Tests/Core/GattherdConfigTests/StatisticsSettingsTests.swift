@@ -36,7 +36,7 @@ import Testing
         "", "h:8123", "ftp://h", "http://", "http://h:0", "http://h:x", "http://u@h", "http://h/?q", "http://h/#f",
         "http://h/a b", "http://h\r\nX: y", "http://h/\r\nX: y",
     ])
-    func `other texts are refused as URLs`(text: String) {
+    func `texts that are not URLs of a server are refused`(text: String) {
         #expect(ServerURL(text) == nil)
     }
 }

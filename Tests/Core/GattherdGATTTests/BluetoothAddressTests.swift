@@ -10,7 +10,7 @@ import Testing
     }
 
     @Test(arguments: ["", "strap", "C0FFEE00001", "C0FFEE00000G", "C0:FF:EE:00:1", "C0:FF:EE:00:00:0é", "caféafé123"])
-    func `other texts are no address`(text: String) {
+    func `texts in no notation of an address are refused`(text: String) {
         #expect(BluetoothAddress(anyNotation: text) == nil)
     }
 

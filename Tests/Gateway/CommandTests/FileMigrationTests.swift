@@ -55,7 +55,7 @@ import Testing
         #expect(try file.parsed().log.level == .debug)
     }
 
-    @Test func `without old names there is nothing to do`() throws {
+    @Test func `a migration of files without old names changes nothing`() throws {
         try folder.write("log: {level: debug}\n", to: "gattherd.d/log.yaml")
         let migration = try FileMigration(file, Self.renames)
         #expect(migration.isEmpty && migration.difference.isEmpty)

@@ -292,7 +292,7 @@ struct RecordDecoderTests {
         #expect(bench.numbers == [.integer(1)])
     }
 
-    @Test func `the next download counts no record of one that was given up as its own`() {
+    @Test func `a download does not count the records of the one before, which was given up`() {
         var bench = Bench(Self.rule())
         let start = RecordStatus(state: .downloading, since: Bench.now)
         bench.records.setStatus(start)

@@ -33,7 +33,7 @@ import Testing
         #expect(await service.get("/api/v1/devices/nobody").status == 404)
     }
 
-    @Test func `a metric of several streams has a value for each, and its plain name is that of the first`() async {
+    @Test func `a metric of several streams has a value for each, and its plain name shows the first`() async {
         let samples = { (level: Int64, rssi: Int64) in
             [Sample(metric: 0, value: .integer(level)), Sample(metric: 1, value: .integer(rssi))]
         }

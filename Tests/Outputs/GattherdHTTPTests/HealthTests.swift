@@ -18,7 +18,7 @@ import Testing
         #expect(answer.text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok","mqtt":"ok"}}"#)
     }
 
-    @Test func `without outputs the readiness check has none`() async {
+    @Test func `a gateway without outputs is ready if Bluetooth and history are`() async {
         backend.change { $0.outputs = [] }
         #expect(await service.get("/readyz").text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok"}}"#)
     }

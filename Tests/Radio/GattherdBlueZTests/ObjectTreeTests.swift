@@ -410,7 +410,7 @@ import Testing
         #expect(tree.table(of: id).map(\.properties) == [[]])
     }
 
-    @Test func `without those properties the table follows the paths`() {
+    @Test func `the table follows the paths if the properties are missing`() {
         var tree = connectedTree
         let path = Self.devicePath + "/service0001"
         _ = tree.add(path, service())

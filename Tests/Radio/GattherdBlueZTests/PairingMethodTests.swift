@@ -24,7 +24,7 @@ struct PairingMethodTests {
     }
 
     @Test(arguments: ["", "12345", "1234567", "12345a", "+12345", "١٢٣٤٥٦", " 12345", "-12345"])
-    func `other texts are refused as a passkey`(text: String) {
+    func `texts other than six digits are refused as a passkey`(text: String) {
         #expect(Passkey(text) == nil)
     }
 

@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func `a disconnect during that of a forget does not keep it from removing the bond`() async throws {
+    @Test func `forget removes the bond although a disconnect is requested meanwhile`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.hang("disconnect")

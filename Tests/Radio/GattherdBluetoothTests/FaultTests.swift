@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `a link that stays up after such an error is ended`() async throws {
+    @Test func `a link that stays up although a connection task reports its loss is ended`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
             strap.addConnectionTask { _ in throw BluetoothError(.notConnected, "Not connected") }

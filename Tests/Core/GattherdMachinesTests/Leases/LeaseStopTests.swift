@@ -49,7 +49,7 @@ struct LeaseStopTests {
         #expect(machine.handle(.answered(ticket: ticket, [row]), at: .seconds(33)).isEmpty)
     }
 
-    @Test func `the last bids follow those that are under way`() throws {
+    @Test func `the last bids wait for the answer to the bids before`() throws {
         var (machine, ticket) = try claimant()
         var row = LeaseRow(address: "A", epoch: 7)
         (row.owner, row.isGranted, row.isReleased, row.remaining) = ("west", true, false, .seconds(30))
