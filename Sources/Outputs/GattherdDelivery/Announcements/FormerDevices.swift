@@ -107,7 +107,7 @@ struct FormerDevices {
         queue.append(.clear(topic: topics.connection(device)))
     }
 
-    /// True while the messages of a removed device are being searched.
+    /// True while retained messages of a removed device are being searched for.
     var isSearching: Bool { !unfinished.isEmpty }
 
     /// Records the broker's answer to the search for a device's messages, which follow it.
