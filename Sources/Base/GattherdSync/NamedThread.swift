@@ -61,8 +61,8 @@ extension NamedThread {
     /// Retries if the system refuses another thread.
     ///
     /// - Parameters:
-    /// - name: The name; at most 15 bytes are shown.
-    /// - body: The work; it continues after the caller is cancelled.
+    ///   - name: The name; at most 15 bytes are shown.
+    ///   - body: The work; it continues after the caller is cancelled.
     /// - Returns: The result of `body`; `nil` if the caller was cancelled before.
     public static func result<Value: Sendable>(
         name: String,

@@ -31,12 +31,12 @@ public actor MQTTDelivery {
     /// Creates the delivery without a connection; see ``run()``.
     ///
     /// - Parameters:
-    /// - settings: The broker and the publishing rules.
-    /// - readings: The journal.
-    /// - log: The log for people.
-    /// - setControl: Sets a control; may suspend while others are served.
-    /// - askBridge: Handles a request to the gateway.
-    /// - record: Records the events of the broker connection.
+    ///   - settings: The broker and the publishing rules.
+    ///   - readings: The journal.
+    ///   - log: The log for people.
+    ///   - setControl: Sets a control; may suspend while others are served.
+    ///   - askBridge: Handles a request to the gateway.
+    ///   - record: Records the events of the broker connection.
     public init(
         _ settings: DeliverySettings,
         readings: any JournalConsumer,

@@ -27,8 +27,8 @@ package struct HistoryRows: Sendable {
     /// Adds a row, unless the page is full.
     ///
     /// - Parameters:
-    /// - time: The row's time.
-    /// - members: Writes the object's members after `ts`.
+    ///   - time: The row's time.
+    ///   - members: Writes the object's members after `ts`.
     /// - Returns: False if no more rows are accepted.
     package mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
         if time != instant { (instant, earlier) = (time, objects.count) }

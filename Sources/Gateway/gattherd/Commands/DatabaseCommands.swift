@@ -92,7 +92,8 @@ extension CommandSpec {
 /// Checks, compacts, copies and restores the file of history.
 struct DatabaseCommands {
     fileprivate let path: String
-    /// Root changes files in the folder of history with the rights of its owner, whose links it must not follow.
+    /// The owner of the folder of history: root changes files there with this account's rights, so that it follows no
+    /// link into folders of others.
     fileprivate let account: FileAccount
 
     init(_ arguments: Arguments) throws(CommandFailure) {

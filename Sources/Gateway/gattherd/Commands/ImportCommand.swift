@@ -46,7 +46,8 @@ extension CommandSpec {
 struct ImportCommand {
     private let source: LineSource
     private let path: String
-    /// Root changes files in the folder of history with the rights of its owner, whose links it must not follow.
+    /// The owner of the folder of history: root changes files there with this account's rights, so that it follows no
+    /// link into folders of others.
     private let account: FileAccount
     private let format: ExchangeFormat?
     private let device: String?

@@ -109,9 +109,9 @@ extension BrokerFault {
     /// Returns the fault for a connection that ended before CONNACK.
     ///
     /// - Parameters:
-    /// - settings: The broker's settings.
-    /// - error: The connection's error.
-    /// - explanation: The problem that TLS found.
+    ///   - settings: The broker's settings.
+    ///   - error: The connection's error.
+    ///   - explanation: The problem that TLS found.
     /// - Returns: The fault and its likely cause.
     static func unanswered(
         _ settings: DeliverySettings,

@@ -96,8 +96,8 @@ extension TopicAdmission {
     /// Records an answered packet: the broker has processed all packets before it.
     ///
     /// - Parameters:
-    /// - identifier: The packet's.
-    /// - reason: The broker's; a subscription may be refused without a verdict on its topic.
+    ///   - identifier: The packet's.
+    ///   - reason: The broker's; a subscription may be refused without a verdict on its topic.
     /// - Returns: True if the caution has ended.
     func answered(_ identifier: UInt16, _ reason: MQTTReason = .success) -> Bool {
         guard !reason.concernsTopic else {

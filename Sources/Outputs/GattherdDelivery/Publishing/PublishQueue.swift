@@ -125,8 +125,8 @@ struct PublishQueue {
     /// Dequeues the next message; states and responses take turns, and `offline` follows all responses.
     ///
     /// - Parameters:
-    /// - isCleanUpAllowed: False while too many packets are in flight for clean-up.
-    /// - isDeferred: True if a state has to wait.
+    ///   - isCleanUpAllowed: False while too many packets are in flight for clean-up.
+    ///   - isDeferred: True if a state has to wait.
     /// - Returns: The message; `nil` if none can be published now.
     mutating func next(isCleanUpAllowed: Bool, isDeferred: (State) -> Bool) -> Item? {
         let isWaiting = !responses.isEmpty

@@ -17,8 +17,8 @@ public struct HistoryResponse: Sendable {
     /// Adds a row, unless the page is full.
     ///
     /// - Parameters:
-    /// - time: The row's time.
-    /// - members: Writes the object's members after `ts`.
+    ///   - time: The row's time.
+    ///   - members: Writes the object's members after `ts`.
     /// - Returns: False if no more rows are accepted.
     public mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
         rows.add(time, members)

@@ -20,12 +20,12 @@ struct MQTTResponse {
     /// Creates the response to a request.
     ///
     /// - Parameters:
-    /// - message: The request.
-    /// - ownTopic: The gateway's topic for the response.
-    /// - outcome: JSON texts to be put under `key`, each in a message of its own, or the error.
-    /// - key: `value` or `data`.
-    /// - transaction: The requester's transaction in the payload: a JSON text.
-    /// - isChosenTopicUsed: True if the response goes to the request's response topic (MQTT 5).
+    ///   - message: The request.
+    ///   - ownTopic: The gateway's topic for the response.
+    ///   - outcome: JSON texts to be put under `key`, each in a message of its own, or the error.
+    ///   - key: `value` or `data`.
+    ///   - transaction: The requester's transaction in the payload: a JSON text.
+    ///   - isChosenTopicUsed: True if the response goes to the request's response topic (MQTT 5).
     init(
         to message: BrokerMessage,
         on ownTopic: String,

@@ -25,10 +25,10 @@ public final class MQTTConnection {
     /// Starts a session on a connected socket.
     ///
     /// - Parameters:
-    /// - socket: The socket, which the connection owns from now on.
-    /// - tls: The TLS context that secures the connection.
-    /// - options: The contents of CONNECT.
-    /// - now: The time since any fixed instant.
+    ///   - socket: The socket, which the connection owns from now on.
+    ///   - tls: The TLS context that secures the connection.
+    ///   - options: The contents of CONNECT.
+    ///   - now: The time since any fixed instant.
     /// - Throws: ``MQTTConnectionError`` if CONNECT cannot be written or TLS cannot start.
     public init(
         _ socket: StreamSocket,
@@ -206,9 +206,9 @@ public final class MQTTConnection {
     /// Sends DISCONNECT if all bytes before it can be sent at once.
     ///
     /// - Parameters:
-    /// - now: The current time.
-    /// - reason: The reason; MQTT 3.1.1 has none. The broker publishes the will only with
-    /// ``MQTTReason/disconnectWithWill``.
+    ///   - now: The current time.
+    ///   - reason: The reason; MQTT 3.1.1 has none. The broker publishes the will only with
+    ///     ``MQTTReason/disconnectWithWill``.
     public func disconnect(at now: Duration, _ reason: MQTTReason = .success) {
         session.disconnect(reason)
         endStream(at: now)

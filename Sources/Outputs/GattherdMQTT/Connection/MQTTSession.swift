@@ -71,8 +71,8 @@ public struct MQTTSession: Sendable {
     /// Processes the next bytes of the broker.
     ///
     /// - Parameters:
-    /// - octets: Any part of the broker's stream, in order.
-    /// - events: Receives the events; those before a violation are valid.
+    ///   - octets: Any part of the broker's stream, in order.
+    ///   - events: Receives the events; those before a violation are valid.
     /// - Throws: ``MQTTViolation``; in MQTT 5, DISCONNECT with its reason is then the last packet in ``outbound``.
     public mutating func receive(_ octets: ArraySlice<UInt8>, _ events: inout [MQTTEvent]) throws(MQTTViolation) {
         guard phase != .ended else { return }
@@ -130,8 +130,8 @@ public struct MQTTSession: Sendable {
     /// Appends a message, which is sent when the broker has room for it.
     ///
     /// - Parameters:
-    /// - message: The message.
-    /// - qos: 0 or 1.
+    ///   - message: The message.
+    ///   - qos: 0 or 1.
     /// - Returns: The packet identifier to be acknowledged; 0 with QoS 0.
     /// - Throws: ``MQTTRefusal``; nothing was appended then.
     public mutating func publish(_ message: PublishPacket, qos: Int) throws(MQTTRefusal) -> UInt16 {

@@ -17,9 +17,9 @@ public final class StreamSocket: Sendable {
     /// Connects to a numeric address.
     ///
     /// - Parameters:
-    /// - address: An address from ``HostAddresses/resolve(_:)``.
-    /// - port: The server's port.
-    /// - limit: The maximum time that the call blocks.
+    ///   - address: An address from ``HostAddresses/resolve(_:)``.
+    ///   - port: The server's port.
+    ///   - limit: The maximum time that the call blocks.
     /// - Returns: The connected socket.
     /// - Throws: ``MQTTConnectionError`` if there is no connection within `limit`.
     public static func connect(

@@ -43,8 +43,8 @@ struct PacketDecoder {
     /// Decodes the next octets.
     ///
     /// - Parameters:
-    /// - octets: The octets after those of the last call.
-    /// - take: Receives each complete packet, in order; those before a violation are valid.
+    ///   - octets: The octets after those of the last call.
+    ///   - take: Receives each complete packet, in order; those before a violation are valid.
     /// - Throws: ``MQTTViolation`` of a packet, or of `take`; the decoder cannot be used afterwards.
     mutating func decode(
         _ octets: ArraySlice<UInt8>,
@@ -194,8 +194,8 @@ private struct MessageHead {
     /// The size of everything before the payload; `nil` until ``demand`` octets are available.
     ///
     /// - Parameters:
-    /// - body: The available part of the packet's body, perhaps followed by further packets.
-    /// - length: The body's length.
+    ///   - body: The available part of the packet's body, perhaps followed by further packets.
+    ///   - length: The body's length.
     /// - Returns: The size in octets.
     /// - Throws: ``MQTTViolation`` if the head is longer than the body.
     mutating func size(_ body: ArraySlice<UInt8>, _ length: Int) throws(MQTTViolation) -> Int? {

@@ -75,10 +75,10 @@ public struct PublishPacket: Sendable {
     /// Appends the packet, which has passed ``check()``.
     ///
     /// - Parameters:
-    /// - octets: Receives the packet.
-    /// - encoded: A buffer for the properties, which their length must precede; its content is replaced.
-    /// - identifier: The packet identifier, with QoS 1; 0 for QoS 0.
-    /// - version: The MQTT version; MQTT 3.1.1 has no properties.
+    ///   - octets: Receives the packet.
+    ///   - encoded: A buffer for the properties, which their length must precede; its content is replaced.
+    ///   - identifier: The packet identifier, with QoS 1; 0 for QoS 0.
+    ///   - version: The MQTT version; MQTT 3.1.1 has no properties.
     func append(
         to octets: inout [UInt8],
         by encoded: inout [UInt8],

@@ -56,9 +56,9 @@ import COpenSSL
     /// Decrypts bytes from the wire.
     ///
     /// - Parameters:
-    /// - bytes: All bytes read from the socket.
-    /// - buffer: Room for plain bytes.
-    /// - take: Called with the buffer and the number of bytes in it.
+    ///   - bytes: All bytes read from the socket.
+    ///   - buffer: Room for plain bytes.
+    ///   - take: Called with the buffer and the number of bytes in it.
     /// - Throws: ``MQTTConnectionError/ended`` after the peer's close alert, or the error.
     func receive(
         _ bytes: ArraySlice<UInt8>,
@@ -81,8 +81,8 @@ import COpenSSL
     /// Encrypts and sends as much as the kernel accepts.
     ///
     /// - Parameters:
-    /// - bytes: Plain bytes; bytes not reported as sent must be passed again.
-    /// - socket: The socket to send to.
+    ///   - bytes: Plain bytes; bytes not reported as sent must be passed again.
+    ///   - socket: The socket to send to.
     /// - Returns: The number of sent bytes; `nil` if the connection has ended.
     /// - Throws: ``MQTTConnectionError/security`` if encryption fails.
     func send(_ bytes: ArraySlice<UInt8>, to socket: StreamSocket) throws(MQTTConnectionError) -> Int? {

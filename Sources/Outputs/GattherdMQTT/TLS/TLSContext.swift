@@ -61,8 +61,8 @@ public struct TLSFileError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Reads the files.
     ///
     /// - Parameters:
-    /// - settings: The files and rules.
-    /// - host: The broker's host, which its certificate must name unless the settings give another name.
+    ///   - settings: The files and rules.
+    ///   - host: The broker's host, which its certificate must name unless the settings give another name.
     /// - Throws: ``TLSFileError`` for a file that cannot be used.
     public init(_ settings: TLSSettings, host: String) throws(TLSFileError) {
         guard let raw = unsafe SSL_CTX_new(TLS_client_method()) else {
