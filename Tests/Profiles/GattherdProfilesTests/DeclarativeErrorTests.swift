@@ -267,7 +267,10 @@ struct DeclarativeErrorTests {
     @Test(
         arguments: [
             ("{name: x, type: u8}", "11:5: a control needs 'uuid': a UUID such as 180d"),
-            ("{name: x, uuid: 2a39}", "11:5: a control needs 'type'"),
+            (
+                "{name: x, uuid: 2a39}",
+                "11:5: a control needs 'type': an integer, f32, f64 or bool; or 'trigger': fixed bytes"
+            ),
             (
                 "{name: x, uuid: 2a39, type: u8, range: [0, 256]}",
                 "11:37: the range goes beyond what the type can hold: 0.0 to 255.0"

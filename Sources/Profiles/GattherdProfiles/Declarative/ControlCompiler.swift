@@ -59,6 +59,10 @@ struct ControlCompiler {
     }
 
     private func value() -> (kind: ControlKind, encoding: ControlEncoding)? {
+        guard reader.has("type") else {
+            reader.report("a control needs 'type': an integer, f32, f64 or bool; or 'trigger': fixed bytes")
+            return nil
+        }
         guard let type = reader.required("type", .type) else { return nil }
         let labels = LabelReader.labels(reader, "enum", type.isInteger, type.integerRange)
         let scale = ScaleReader.scale(reader)
