@@ -55,7 +55,7 @@ struct CurveTests {
             "31313131313131313131313131313131",
         ]
     )
-    func `a text of type ascii that is not a decimal number gives null`(hex: String) throws {
+    func `a text that is not a decimal number is not accepted by the type ascii`(hex: String) throws {
         #expect(try DeclarativeText.decode(hex, fields: "{metric: x, type: ascii}") == ["x is not a number"])
     }
 
