@@ -43,7 +43,7 @@ struct RecordDownloadTests {
         #expect(machine.total == 10_000)
         #expect(machine.handle(.response([6, 0, 1, 1]), at: .zero) == [.drain])
         let end = machine.handle(.drained(present { $0.count = 10_000 }), at: .zero)
-        #expect(end == [.complete, .finish(.complete)])
+        #expect(end == [.complete, .drain])
     }
 
     @Test func `a later download requests the newest stored record again and what follows`() {
@@ -62,7 +62,7 @@ struct RecordDownloadTests {
         let steps = machine.handle(.drained(present { $0.resumption = 9 }), at: .zero)
         #expect(steps == [.begin(.allAfterNone), .write([1, 1])])
         _ = machine.handle(.response([6, 0, 1, 6]), at: .zero)
-        #expect(machine.handle(.drained(present(2)), at: .zero) == [.complete, .finish(.complete)])
+        #expect(machine.handle(.drained(present(2)), at: .zero) == [.complete, .drain])
     }
 
     @Test func `a device that cannot filter is asked for all`() {
@@ -141,7 +141,7 @@ struct RecordDownloadTests {
         let first = present { ($0.payloads, $0.block) = (1, .init(count: 100, total: 150)) }
         #expect(machine.handle(.drained(first), at: .zero) == [.write([0x61, 4, 101, 0]), .read, .drain])
         let last = present { ($0.payloads, $0.block) = (2, .init(count: 50, total: 150)) }
-        #expect(machine.handle(.drained(last), at: .zero) == [.complete, .finish(.complete)])
+        #expect(machine.handle(.drained(last), at: .zero) == [.complete, .drain])
     }
 
     @Test func `blocks of stored records are left out`() throws {
@@ -160,7 +160,7 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(block), at: .zero) == [.write([1, 0, 0, 12])])
         let empty = present { ($0.payloads, $0.block) = (2, .init(count: 0)) }
         _ = machine.handle(.progress(empty), at: .zero)
-        #expect(machine.handle(.drained(empty), at: .zero) == [.complete, .finish(.complete)])
+        #expect(machine.handle(.drained(empty), at: .zero) == [.complete, .drain])
     }
 
     @Test func `a device may claim any number of records`() throws {
@@ -207,7 +207,7 @@ struct RecordDownloadTests {
         )
         #expect(machine.handle(.response([0x3A, 0x30, 0x10, 0, 0]), at: .zero).isEmpty)
         #expect(machine.handle(.response([0x3A, 0x3A, 0x10, 0xFF, 0xFF]), at: .zero) == [.drain])
-        #expect(machine.handle(.drained(present()), at: .zero) == [.complete, .finish(.complete)])
+        #expect(machine.handle(.drained(present()), at: .zero) == [.complete, .drain])
     }
 
     @Test(arguments: [true, false])
@@ -255,6 +255,27 @@ struct RecordDownloadTests {
         #expect(machine.handle(.progress(unavailable), at: .zero) == [.write([3, 0])])
         let end = machine.handle(.drained(unavailable), at: .zero)
         #expect(end == [.end, .finish(.failed("history cannot be used now"))])
+    }
+
+    @Test(arguments: [true, false])
+    func `a download is complete only if history has stored its last records`(isStored: Bool) {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        _ = machine.handle(.response([6, 0, 1, 1]), at: .zero)
+        #expect(machine.handle(.drained(present { $0.count = 3 }), at: .zero) == [.complete, .drain])
+        #expect(machine.handle(.progress(present { $0.count = 3 }), at: .seconds(30)).isEmpty)
+        let end = machine.handle(.drained(present { ($0.count, $0.isLoaded) = (3, isStored) }), at: .seconds(31))
+        #expect(end == [.finish(isStored ? .complete : .failed("history cannot be used now"))])
+    }
+
+    @Test func `a download whose end is not confirmed has failed`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 0, 0]), at: .zero)
+        _ = machine.handle(.response([6, 0, 1, 6]), at: .zero)
+        #expect(machine.handle(.drained(present()), at: .zero) == [.complete, .drain])
+        #expect(machine.handle(.progress(present()), at: .seconds(36)) == [.finish(.failed("decoding does not end"))])
     }
 
     @Test func `unreadable history ends the download`() {

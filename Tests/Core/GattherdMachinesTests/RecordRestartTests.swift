@@ -204,7 +204,7 @@ struct RecordRestartTests {
         _ = machine.handle(.opened(facts), at: .zero)
         var steps = machine.handle(.response([5, 0, 1, 0]), at: .zero)
         facts.count = 1
-        while !steps.contains(.finish(.complete)), facts.requests < 100 {
+        while !steps.contains(.complete), facts.requests < 100 {
             facts.requests += 1
             _ = machine.handle(.response([6, 0, 1, 1]), at: .zero)
             steps = machine.handle(.drained(facts), at: .zero)

@@ -80,7 +80,7 @@ extension DownloadMachine {
             if facts.hasHoles, let again = repetition(of: request) {
                 return transfer(again.request, again.relation, at: now)
             }
-            return complete()
+            return complete(at: now)
         }
         guard facts.count <= Self.mostRecords else { return finish(.failed("the device sends records without end")) }
         // After its highest number, the device continues with 0.

@@ -45,6 +45,8 @@ public struct DownloadMachine: Sendable {
         case draining(RecordRequest, Ending)
         /// Waits for the device to confirm that it stopped.
         case aborting(since: Duration, String, isFinal: Bool)
+        /// Waits until the decoder has ended the download; it refuses that if history has not stored the last records.
+        case completing
         case finished
     }
 
@@ -61,6 +63,7 @@ public struct DownloadMachine: Sendable {
     /// The longest wait for a count or for the end of a request that was aborted.
     private static let patience = Duration.seconds(5)
     private static let unavailable = "history cannot be used now"
+    private static let stalled = "decoding does not end"
     /// The maximum number of records of a device that does not report their number.
     static let mostRecords = 2_000_000
     /// The maximum number of requests of one download.
@@ -121,6 +124,7 @@ public struct DownloadMachine: Sendable {
         case .drained(let facts) where !facts.isLoaded, .progress(let facts) where !facts.isLoaded:
             return stop(at: now)
         case .response(let octets): return respond(octets, at: now)
+        case .drained where state == .completing: return finish(.complete)
         case .drained(let facts):
             // A stalled disk may answer the demand of an earlier request.
             guard case .draining(let request, let ending) = state, facts.requests == begun else { return [] }
@@ -194,7 +198,7 @@ public struct DownloadMachine: Sendable {
         }
         if let again = repetition(of: request) { return transfer(again.request, again.relation, at: now) }
         if case .request = procedure, isUnexpectedlyEmpty(request) { return transfer(.allAfterNone, at: now) }
-        return complete()
+        return complete(at: now)
     }
 
     /// The request for records that this host has lost, if any.
@@ -211,9 +215,10 @@ public struct DownloadMachine: Sendable {
         return isLacking && !facts.isAnchored ? (request, .repetition) : (nextRequest, .new)
     }
 
-    mutating func complete() -> [Step] {
+    mutating func complete(at now: Duration) -> [Step] {
         isRequesting = false
-        return [.complete] + finish(.complete)
+        (state, lastChange) = (.completing, now)
+        return [.complete, .drain]
     }
 
     /// True if nothing arrived, although the newest stored record was requested again.
@@ -228,7 +233,8 @@ public struct DownloadMachine: Sendable {
         case .counting(let request):
             return now - lastChange < Self.patience ? [] : transfer(request, at: now)
         case .transferring(let request): return watch(request, facts, at: now)
-        case .draining where now - lastChange > timeout + Self.patience: return retry("decoding does not end", at: now)
+        case .draining where now - lastChange > timeout + Self.patience: return retry(Self.stalled, at: now)
+        case .completing where now - lastChange > timeout + Self.patience: return finish(.failed(Self.stalled))
         case .aborting(let since, let reason, let isFinal) where now - since >= Self.patience:
             return drain(.all, .aborted(reason, isFinal: isFinal), at: now)
         default: return []
