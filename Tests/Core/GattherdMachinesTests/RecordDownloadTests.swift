@@ -144,6 +144,17 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(last), at: .zero) == [.complete, .drain])
     }
 
+    @Test func `an empty block before the last record is requested again, and then the download has failed`() throws {
+        var machine = machine(.blocks(try template("61 04 {index:u16le}"), first: 1, isRead: true), isNumbered: false)
+        _ = machine.handle(.opened(facts()), at: .zero)
+        let again: [DownloadMachine.Step] = [.end, .begin(.all), .write([0x61, 4, 1, 0]), .read, .drain]
+        for request in 1...3 {
+            let empty = present(request) { ($0.payloads, $0.block) = (1, .init(count: 0, total: 150)) }
+            let steps = machine.handle(.drained(empty), at: .zero)
+            #expect(steps == (request < 3 ? again : [.end, .finish(.failed("the block at 1 is empty"))]))
+        }
+    }
+
     @Test func `blocks of stored records are left out`() throws {
         var machine = machine(.blocks(try template("61 04 {index:u16le}"), first: 1, isRead: true), isNumbered: false)
         _ = machine.handle(.opened(facts { $0.resumption = 4000 }), at: .zero)

@@ -73,7 +73,10 @@ extension DownloadMachine {
         if let count = block.total { total = Int(clamping: max(0, count)) }
         let (end, overflow) = index.addingReportingOverflow(Int64(max(0, block.count)))
         let next = max(end, block.next ?? end)
-        guard block.count > 0, !overflow, !isBeyond(next, block, first) else {
+        let isEnd = isBeyond(next, block, first)
+        // An Aranet4 may answer with an empty block before it has read the requested one.
+        if block.count <= 0, block.total != nil, !isEnd { return retry("the block at \(index) is empty", at: now) }
+        guard block.count > 0, !overflow, !isEnd else {
             // A device that was reset has lower numbers only.
             if isFirst, block.count == 0, request.isFiltered { return transfer(.allAfterNone, at: now) }
             // A device that overwrites its first record meanwhile moves all others to lower indexes.
