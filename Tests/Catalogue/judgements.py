@@ -29,6 +29,10 @@ JUDGEMENTS = [
     ("govee", None, is_unknown(0.0), "FFFF stands for a probe that is not plugged in, not for 0 °C"),
     ("inkbird", None, is_unknown(-1.0), "FFF6 stands for a probe that is not plugged in, not for -1 °C"),
     (
+        "inkbird", None, lambda case, ours, theirs: ours is None and case["stream"] == "barbecue" and case["payload"].startswith("0200"),
+        "the data of company 2 are no temperatures; the decoder leaves them out if it has heard others",
+    ),
+    (
         "inode", ["energy", "power"], lambda case, ours, theirs: ours is None,
         "a meter that counts something else than electricity has no energy, and one without a constant has no unit",
     ),
