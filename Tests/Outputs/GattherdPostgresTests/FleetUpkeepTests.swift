@@ -275,6 +275,20 @@ struct FleetUpkeepTests {
         #expect(try await centre.value("SELECT sum(n) FROM gattherd.history_minutes") == "198")
     }
 
+    @Test func `rows that came while the clock of the centre was behind stay as long as others`() async throws {
+        let centre = try await Centre()
+        let start = Timestamp(microseconds: try await Self.now(centre) - 5 * Self.day)
+        try await centre.sink(of: "attic").deliver(Entries.numbered(1...300, from: start))
+        // By that clock their times were far ahead.
+        _ = try await centre.rows("UPDATE gattherd.sample SET far = true")
+        for (keep, count) in [("10 days", "300"), ("3 days", "0")] {
+            _ = try await centre.rows("UPDATE gattherd.retention SET keep = '\(keep)' WHERE kind = 'samples'")
+            try await Self.age(centre, by: 30)
+            try await Self.maintainAll(centre)
+            #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == count)
+        }
+    }
+
     @Test(arguments: [1_600_000_000_000_000, 4_000_000_000_000_000] as [Int64])
     func `rows of a wrong clock are deleted when their arrival is too old`(start: Int64) async throws {
         let centre = try await Centre()

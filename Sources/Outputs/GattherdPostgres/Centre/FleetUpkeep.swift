@@ -50,13 +50,19 @@ enum FleetUpkeep {
         END $$;
 
         -- Forgets the oldest arrivals, and deletes their rows that are in no partition by day: those of wrong clocks.
+        -- If the centre's clock was behind, new rows have an old arrival, too, but times that are not too old.
         CREATE OR REPLACE FUNCTION gattherd.retire_extents() RETURNS boolean LANGUAGE plpgsql AS $$
         DECLARE
             cutoff timestamptz := gattherd.keep_from('samples');
+            oldest bigint := gattherd.micros(cutoff);
+            ahead bigint := (gattherd.near()).high;
             old record;
             any_retired boolean := false;
         BEGIN
-            FOR old IN SELECT * FROM gattherd.extent e WHERE e.came < cutoff ORDER BY e.came LIMIT 1000 LOOP
+            FOR old IN
+                SELECT * FROM gattherd.extent e
+                WHERE e.came < cutoff AND (e.last_ts < oldest OR e.first_ts > ahead) ORDER BY e.came LIMIT 1000
+            LOOP
                 any_retired := true;
                 -- A step ends with the first rows that are deleted.
                 EXIT WHEN gattherd.retire_rows(old.journal, old.first, old.last);
