@@ -64,6 +64,24 @@ struct FleetBlockTests {
         #expect(try await Self.readsOfMaking(centre, past) < 1000)
     }
 
+    @Test func `an upgrade moves receptions whose partition could not be made`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.reception_other (ts, seq, print, first_seq, first_journal, journal, air)
+            SELECT n, n, n, n, 1, 1, 1 FROM generate_series(1, 600000) AS n
+            """
+        )
+        let past = try await Self.past(centre)
+        #expect(try await sink.deliver([Entries.heard(1, at: Timestamp(microseconds: past), 20)]).isEmpty)
+        let stranded = "SELECT count(*) FROM gattherd.reception_other WHERE ts = \(past)"
+        #expect(try await centre.value(stranded) == "1")
+        _ = try await centre.fleet.install(isNew: false)
+        #expect(try await centre.value(stranded) == "0")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.receptions WHERE ts = \(past)") == "1")
+    }
+
     @Test func `a gateway does not wait for one that makes partitions`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -310,4 +310,19 @@ struct FleetUpkeepTests {
         }
         #expect(try await centre.value("SELECT count(*) FROM gattherd.extent") == "0")
     }
+
+    @Test(arguments: [1_600_000_000_000_000, 4_000_000_000_000_000] as [Int64])
+    func `receptions of a wrong clock are deleted when their arrival is too old`(start: Int64) async throws {
+        let centre = try await Centre()
+        for gateway in ["attic", "cellar"] {
+            let sink = try await centre.sink(of: gateway)
+            try await sink.deliver([Entries.heard(1, at: Timestamp(microseconds: start), 20)])
+        }
+        for (days, counts) in [(364, ["2", "1"]), (2, ["0", "0"])] {
+            try await Self.age(centre, by: days)
+            try await Self.maintainAll(centre)
+            let tables = "(SELECT count(*) FROM gattherd.reception), (SELECT count(*) FROM gattherd.duplicate)"
+            #expect(try await centre.rows("SELECT \(tables)") == [counts])
+        }
+    }
 }

@@ -70,25 +70,25 @@ enum FleetBlocks {
             END LOOP;
         END $$;
 
-        -- Moves rows to partitions that could not be made when the rows came.
+        -- Moves rows to partitions that could not be made when the rows came. PostgreSQL reads the default partition for
+        -- each of them: receptions of wrong clocks, which are there too, must not let an upgrade take hours.
         CREATE OR REPLACE FUNCTION gattherd.move_stranded(most bigint) RETURNS void
         LANGUAGE plpgsql AS $$
-        DECLARE day bigint;
+        DECLARE
+            parent text;
+            size bigint;
+            days bigint[];
+            day bigint;
         BEGIN
-            IF pg_relation_size('gattherd.sample_other') <= most THEN
-                FOREACH day IN ARRAY ARRAY(
-                    SELECT DISTINCT gattherd.floored(s.ts, 86400000000) FROM gattherd.sample_other s
-                ) LOOP
-                    EXIT WHEN NOT gattherd.make_block('sample', day, most);
+            FOREACH parent IN ARRAY ARRAY['sample', 'minute', 'reception', 'duplicate'] LOOP
+                size := CASE WHEN parent IN ('sample', 'minute') THEN most ELSE least(most, 268435456) END;
+                CONTINUE WHEN pg_relation_size('gattherd.' || parent || '_other') > size;
+                EXECUTE format('SELECT coalesce(array_agg(DISTINCT gattherd.floored(o.ts, 86400000000)), ''{}'') '
+                    'FROM gattherd.%I o', parent || '_other') INTO days;
+                FOREACH day IN ARRAY days LOOP
+                    EXIT WHEN NOT gattherd.make_block(parent, day, size);
                 END LOOP;
-            END IF;
-            IF pg_relation_size('gattherd.minute_other') <= most THEN
-                FOREACH day IN ARRAY ARRAY(
-                    SELECT DISTINCT gattherd.floored(m.ts, 86400000000) FROM gattherd.minute_other m
-                ) LOOP
-                    EXIT WHEN NOT gattherd.make_block('minute', day, most);
-                END LOOP;
-            END IF;
+            END LOOP;
         END $$;
         """#
 }

@@ -148,17 +148,20 @@ enum FleetUpkeep {
             WHERE c.relkind = 'r'
         $$;
 
-        -- Deletes up to 10,000 old receptions, and later copies of readings, that are in no partition by day and whose
-        -- arrivals are forgotten.
+        -- Deletes up to 10,000 receptions, and later copies of readings, that are in no partition by day and whose
+        -- arrivals are forgotten. Their times are too old, or ahead.
         CREATE OR REPLACE FUNCTION gattherd.delete_receptions(oldest bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+        DECLARE
+            ahead bigint := (gattherd.near()).high;
         BEGIN
+            IF oldest IS NULL THEN RETURN false; END IF;
             DELETE FROM gattherd.duplicate_other WHERE ctid = ANY (ARRAY(
-                SELECT d.ctid FROM gattherd.duplicate_other d WHERE d.ts < oldest AND NOT EXISTS (
+                SELECT d.ctid FROM gattherd.duplicate_other d WHERE (d.ts < oldest OR d.ts > ahead) AND NOT EXISTS (
                     SELECT FROM gattherd.extent e WHERE e.journal = d.journal AND d.seq BETWEEN e.first AND e.last
                 ) LIMIT 10000));
             IF FOUND THEN RETURN true; END IF;
             DELETE FROM gattherd.reception_other WHERE ctid = ANY (ARRAY(
-                SELECT r.ctid FROM gattherd.reception_other r WHERE r.ts < oldest AND NOT EXISTS (
+                SELECT r.ctid FROM gattherd.reception_other r WHERE (r.ts < oldest OR r.ts > ahead) AND NOT EXISTS (
                     SELECT FROM gattherd.extent e WHERE e.journal = r.journal AND r.seq BETWEEN e.first AND e.last
                 ) LIMIT 10000));
             RETURN FOUND;
