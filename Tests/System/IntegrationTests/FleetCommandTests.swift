@@ -71,6 +71,25 @@ struct FleetCommandTests {
         await server.stop()
     }
 
+    @Test func `a device whose peripheral was replaced is listed once, with the newest bid`() async throws {
+        #expect(try await run("fleet", "init", url).code == 0)
+        #expect(try await run("fleet", "add", url, "attic").code == 0)
+        try await server.rows(
+            """
+            INSERT INTO gattherd.lease (address, device) VALUES ('C0:FF:EE:00:00:01', 'tag'),
+                ('C0:FF:EE:00:00:02', 'tag');
+            INSERT INTO gattherd.lease_bid (address, gateway, device, standing, rssi, updated)
+            VALUES ('C0:FF:EE:00:00:01', 1, 'tag', 'gone', NULL, now() - interval '1 day'),
+                ('C0:FF:EE:00:00:02', 1, 'tag', 'steady', -61, now())
+            """,
+            database: "fleet"
+        )
+        let devices = try await run("fleet", "devices", url, "--json").text
+        #expect(devices.components(separatedBy: #""device":"tag""#).count == 2, "\(devices)")
+        #expect(devices.contains(#""address":"C0:FF:EE:00:00:02""#) && devices.contains(#""rssi":-61"#), "\(devices)")
+        await server.stop()
+    }
+
     @Test func `a wrong name, a wrong URL and a centre that is away end with the remedy`() async throws {
         #expect(try await run("fleet", "init", url).code == 0)
         #expect(try await run("fleet", "add", url, "attic").code == 0)

@@ -174,7 +174,10 @@ struct FleetCommands {
             """
             SELECT device, gateway, o.owner, coalesce(d.address, b.address), d.name, d.profiles,
                 coalesce(b.rssi, s.value), d.first_seen, d.last_seen
-            FROM gattherd.devices d FULL JOIN gattherd.bids b USING (device, gateway)
+            FROM gattherd.devices d FULL JOIN (
+                SELECT DISTINCT ON (i.gateway, i.device) i.* FROM gattherd.bids i
+                ORDER BY i.gateway, i.device, i.updated DESC
+            ) b USING (device, gateway)
             LEFT JOIN (
                 SELECT DISTINCT ON (l.gateway, l.device) l.gateway, l.device, l.value FROM gattherd.latest l
                 WHERE l.metric = 'rssi' AND l.source = 'advert' ORDER BY l.gateway, l.device, l.ts DESC
