@@ -167,10 +167,17 @@ package final class PostgresSink: CursorKeepingSink {
         try await attend()
         guard writers.areSeveral, let centre = try await centre() else { return }
         guard let other = await writers.reserve("\(centre) \(gateway)", for: output) else { return }
-        throw OutputFault(.misconfigured, "\(url): the output '\(other)' delivers to this database already; remove one")
+        throw OutputFault(
+            .misconfigured,
+            """
+            \(url): the output '\(other)' delivers to this database already, or to one with the same system identifier, \
+            such as its former primary; remove one, or make a second centre by pg_dump
+            """
+        )
     }
 
-    /// The identity of the database, which replicas share; `nil` if the server does not give it to this role.
+    /// The identity of the database, which replicas share, also promoted ones; `nil` if the server does not give it to
+    /// this role.
     private func centre() async throws(OutputFault) -> String? {
         do throws(PostgresError) {
             return try await client.run(Self.identity, within: Self.reportLimit).first?.first ?? nil
