@@ -22,7 +22,8 @@ public protocol CursorKeepingSink: BatchSink {
     /// Returns the receiver's cursor for the journal with this epoch; 0 if the receiver has no entry of it.
     ///
     /// Called at the start and after each fault, before anything is written. A receiver that does not know the epoch
-    /// but ``JournalEpoch/previous`` returns its cursor there.
+    /// but one of ``JournalEpoch/earlier`` returns its cursor there. If it has the ``JournalEpoch/origin``, it need not
+    /// get the common entries again.
     func cursor(in epoch: JournalEpoch) async throws(OutputFault) -> Int64
 
     /// Writes consecutive entries in one transaction, and moves the receiver's cursor from `after` to `through`.

@@ -64,7 +64,7 @@ struct HistoryReporter {
     func startedEpoch(for consumer: String, at seq: Int64) {
         log(
             .warning,
-            "the history is an older copy: an output delivers everything again, in a new epoch",
+            "the history is an older copy: an output continues in a new epoch",
             [LogField("output", consumer), LogField("received.through", seq)]
         )
         notices.yield(.olderCopy(output: consumer, through: seq))

@@ -74,6 +74,27 @@ struct PostgresSinkTests {
         #expect(try await sink.cursor(in: .test) == 20)
     }
 
+    @Test func `the epoch of an older copy begins after the entries that the centre has in its origin`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10))
+        let origin = JournalEpoch.test.text
+        let copy = JournalEpoch(JournalEpoch.other.text, origin: JournalEpoch.Origin(origin, through: 7))
+        for _ in 0..<2 { #expect(try await sink.cursor(in: copy) == 7) }
+        #expect(try await centre.rows("SELECT epoch, cursor FROM gattherd.gateways") == [[copy.text, "7"]])
+        let gaps = try await centre.rows("SELECT epoch, after, through, reason FROM gattherd.gaps")
+        #expect(gaps.map { Array($0.dropLast()) } == [[copy.text, "0", "7"]])
+        #expect(gaps.first?.last?.contains("in the epoch \(origin)") == true)
+        try await sink.deliver(Entries.numbered(8...9), in: copy)
+        // A centre that lacks some of the common entries, or all of them, gets these.
+        let texts = ["1", "2", "3"].map { String(repeating: $0, count: 32) }
+        let longer = JournalEpoch(texts[0], origin: JournalEpoch.Origin(origin, through: 50))
+        #expect(try await sink.cursor(in: longer) == 10)
+        let unknown = JournalEpoch(texts[1], origin: JournalEpoch.Origin(texts[2], through: 50))
+        #expect(try await sink.cursor(in: unknown) == 0)
+        #expect(try await centre.rows("SELECT epoch, cursor FROM gattherd.gateways") == [[unknown.text, "0"]])
+    }
+
     @Test func `a file that was restored twice while the centre was away repeats nothing`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -223,6 +223,33 @@ struct EpochTests {
         try file.close()
     }
 
+    @Test func `an older copy of both files names its origin, and the last number that its receivers know`() throws {
+        let image = folder.file("image.db")
+        let first = try run(10) { file in try file.rewind("mqtt", to: 0) }
+        try copyFiles(to: image, from: folder.database)
+        try run(5)
+        try copyFiles(to: folder.database, from: image)
+        // The first run of the copy does not reach the receiver.
+        try run(3)
+        let second = try run { file in
+            #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: 15) }
+            try file.rewind("mqtt", to: 10)
+            #expect(try file.entries(after: 10, limit: 100, for: "mqtt").readings.map(\.seq) == Array(11...14))
+        }
+        #expect(second.earlier.isEmpty && second.after == 0)
+        #expect(second.origin == JournalEpoch.Origin(first.text, through: 10))
+        #expect(try run() == second)
+    }
+
+    @Test func `an older copy whose receivers were never reached names no origin`() throws {
+        try run(10)
+        let second = try run { file in
+            let fault = #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: 100) }
+            #expect(fault?.kind == .busy)
+        }
+        #expect(second.origin == nil)
+    }
+
     @Test func `an older copy of both files is noticed also after its consumer has skipped entries`() throws {
         let image = folder.file("image.db")
         try run(10)

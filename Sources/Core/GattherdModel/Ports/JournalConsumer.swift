@@ -69,9 +69,22 @@ public struct JournalEpoch: Hashable, Sendable {
     public let earlier: [String]
     /// The last number before the epoch; entries up to there are copies of entries of earlier epochs.
     public let after: Int64
+    /// The epoch that this one does not continue, although the file is an older copy of it.
+    public let origin: Origin?
 
-    public init(_ text: String, earlier: [String] = [], after: Int64 = 0) {
-        (self.text, self.earlier, self.after) = (text, earlier, after)
+    /// An epoch that went on in another file, so that numbers were used twice.
+    public struct Origin: Hashable, Sendable {
+        public let epoch: String
+        /// The last common number: up to there, both files have the same entries.
+        public let through: Int64
+
+        public init(_ epoch: String, through: Int64) {
+            (self.epoch, self.through) = (epoch, through)
+        }
+    }
+
+    public init(_ text: String, earlier: [String] = [], after: Int64 = 0, origin: Origin? = nil) {
+        (self.text, self.earlier, self.after, self.origin) = (text, earlier, after, origin)
     }
 }
 

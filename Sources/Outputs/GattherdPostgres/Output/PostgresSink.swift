@@ -88,16 +88,38 @@ package final class PostgresSink: CursorKeepingSink {
 
     package func cursor(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
         try await reserveCentre()
+        var cursor = try await position(in: epoch)
+        if cursor == 0, let origin = epoch.origin { cursor = try await skipCommon(with: origin, in: epoch) }
+        state.withLock { ($0.epoch, $0.hasPendingCorrections, $0.reported) = (epoch, true, nil) }
+        await report()
+        await maintain()
+        return cursor
+    }
+
+    /// The centre's cursor in an epoch, which then counts as the one in use.
+    private func position(in epoch: JournalEpoch) async throws(OutputFault) -> Int64 {
         let answer = try await run(
             "SELECT gattherd.position($1, $2, $3)",
             [.text(epoch.text), .text(epoch.earlier.joined(separator: ",")), .text(gateway)]
         )
         guard let cursor = answer.first?.first?.flatMap({ Int64($0) }) else { throw Self.strange(url) }
         guard Self.numbers.contains(cursor) else { throw Self.impossible(cursor, url) }
-        state.withLock { ($0.epoch, $0.hasPendingCorrections, $0.reported) = (epoch, true, nil) }
-        await report()
-        await maintain()
         return cursor
+    }
+
+    /// Moves the cursor of a new epoch over the entries that the centre has in the epoch of the copied file.
+    ///
+    /// - Returns: The cursor.
+    private func skipCommon(
+        with origin: JournalEpoch.Origin,
+        in epoch: JournalEpoch
+    ) async throws(OutputFault) -> Int64 {
+        let common = min(try await position(in: JournalEpoch(origin.epoch)), origin.through)
+        if common > 0 {
+            let reason = "none is lost: the centre has these entries in the epoch \(origin.epoch)"
+            try await skip(JournalGap(after: 0, through: common, reason: reason), in: epoch)
+        }
+        return try await position(in: epoch)
     }
 
     package func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault) {
@@ -120,7 +142,10 @@ package final class PostgresSink: CursorKeepingSink {
     }
 
     package func record(_ gap: JournalGap) async throws(OutputFault) {
-        let epoch = try knownEpoch()
+        try await skip(gap, in: knownEpoch())
+    }
+
+    private func skip(_ gap: JournalGap, in epoch: JournalEpoch) async throws(OutputFault) {
         _ = try await run(
             "SELECT gattherd.skip($1, $2, $3, $4)",
             [.text(epoch.text), .integer(gap.after), .integer(gap.through), .text(gap.reason)]

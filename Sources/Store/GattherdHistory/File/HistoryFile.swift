@@ -139,7 +139,8 @@ final class HistoryFile {
             let fault = "\(connection.path): '\(consumer)' has entries up to \(seq), which this file never had"
             // Another epoch would not help: the receiver is at fault, and would cause one after the other.
             guard !epochs.hasStartedAnew else { throw StoreFault("\(fault): correct the receiver's cursor", .busy) }
-            try commit { () throws(StoreFault) in try epochs.startAnew() }
+            let common = sequence.common(with: consumer)
+            try commit { () throws(StoreFault) in try epochs.startAnew(common: common) }
             epochs.didStartAnew()
             throw StoreFault("\(fault): a new epoch", .busy)
         }

@@ -14,6 +14,8 @@ final class EpochTable {
     private let state: StateTable
     private let select: Statement
     private let insert: Statement
+    /// Inserts the epoch before one that does not continue it: with the last common number as a negative `after`.
+    private let insertOrigin: Statement
     /// True if a new epoch was started for a receiver since the file was opened, so that no receiver has numbers of it.
     private(set) var hasStartedAnew = false
 
@@ -24,6 +26,7 @@ final class EpochTable {
             "INSERT INTO epoch (text, after) VALUES (lower(hex(randomblob(16))), ?1)",
             on: connection
         )
+        insertOrigin = try Statement("INSERT INTO epoch (text, after) VALUES (?1, -?2)", on: connection)
     }
 
     /// Returns the current epoch with those before.
@@ -32,7 +35,11 @@ final class EpochTable {
         guard let last = found.first else {
             throw StoreFault("\(connection.path): the file has no epoch", .damaged)
         }
-        return JournalEpoch(last.text, earlier: found.dropFirst().map(\.text), after: last.after)
+        let origin = found.first { $0.after < 0 }.map { former in
+            JournalEpoch.Origin(former.text, through: Int64(clamping: former.after.magnitude))
+        }
+        let earlier = found.dropFirst().filter { $0.after >= 0 }.map(\.text)
+        return JournalEpoch(last.text, earlier: earlier, after: last.after, origin: origin)
     }
 
     /// Starts a new epoch if the file is another one than that of the last start, and links it to the sequence file.
@@ -72,13 +79,16 @@ final class EpochTable {
 
     /// Starts a new epoch, because a receiver has numbers that the file never had; only in a transaction.
     ///
-    /// The file may have used some of them for other entries, so there is no epoch before it.
-    func startAnew() throws(StoreFault) {
+    /// The file may have used some of them for other entries, so it does not continue the epoch before. Entries up to
+    /// `common` are the same in both.
+    func startAnew(common: Int64) throws(StoreFault) {
+        let former = try current().text
         try connection.execute("DELETE FROM epoch")
+        if common > 0 { try insertOrigin.run(binding: former, common) }
         try insert.run(binding: Int64(0))
     }
 
-    /// Records that the epoch of ``startAnew()`` is committed.
+    /// Records that the epoch of ``startAnew(common:)`` is committed.
     func didStartAnew() { hasStartedAnew = true }
 
     private func start(after last: Int64) throws(StoreFault) {

@@ -47,6 +47,15 @@ final class SequenceSource {
         return limits[consumer] ?? (acknowledged > start ? last : start)
     }
 
+    /// The last number up to which an older copy has the receiver's entries: the end of the run of the last contact.
+    ///
+    /// Entries of later runs may have numbers that the receiver has for other ones. The receivers of all consumers must
+    /// be able to continue from there.
+    func common(with consumer: String) -> Int64 {
+        guard limits[consumer] != nil else { return 0 }
+        return limits.values.min() ?? 0
+    }
+
     /// Records that the consumer is at the number of its receiver, and may deliver all entries after it.
     func recordContact(of consumer: String) { contacts.insert(consumer) }
 
