@@ -82,6 +82,24 @@ extension CentralHistoryTests {
         await running.value
         try await history.close()
     }
+
+    @Test func `a correction is completed although there are no new entries`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let clock = SlowClock()
+        clock.synchronise()
+        let history = try await open(clock.clock)
+        _ = try await sink.cursor(in: try await history.consumer("postgres").epoch())
+        _ = try await centre.rows(
+            "INSERT INTO gattherd.correction SELECT id, n, 0, n, 1, 0 FROM gattherd.journal, generate_series(1, 9) AS n"
+        )
+        let output = ReportingOutput(Self.output(history, sink), sink, pause: .milliseconds(20))
+        let running = Task { await output.run() }
+        try await eventually { try await centre.value("SELECT count(*) FROM gattherd.correction") == "0" }
+        await output.stop(within: .seconds(5))
+        await running.value
+        try await history.close()
+    }
 }
 
 /// Faults of the network and of the server's resources.

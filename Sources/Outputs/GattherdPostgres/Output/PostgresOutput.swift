@@ -139,6 +139,8 @@ package enum PostgresOutput: OutputDefinition {
 }
 
 /// The output, with a report to the centre once a minute: a gateway without new entries is seen, too.
+///
+/// Its corrections are completed as well.
 final class ReportingOutput: Output {
     private let output: BatchOutput
     private let sink: PostgresSink
@@ -166,8 +168,13 @@ final class ReportingOutput: Output {
 
     /// Reports while the centre answers; the output itself finds out when it does so again.
     private func report() async {
+        var last: Int64?
         while (try? await Task.sleep(for: pause, clock: .loop)) != nil {
-            if output.status.state == .connected { await sink.reportIfDue(after: pause * 5 / 6) }
+            let status = output.status
+            guard status.state == .connected else { continue }
+            await sink.reportIfDue(after: pause * 5 / 6)
+            if status.cursor == last { await sink.continueCorrections() }
+            last = status.cursor
         }
     }
 }

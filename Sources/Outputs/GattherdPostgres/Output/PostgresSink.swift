@@ -9,7 +9,9 @@ package final class PostgresSink: CursorKeepingSink {
     private struct State: Sendable {
         var epoch: JournalEpoch?
         /// True if a correction may not be applied to all of its rows yet.
-        var hasPendingCorrections = true
+        private(set) var hasPendingCorrections = true
+        /// The number of times that corrections had to be applied.
+        private(set) var correctionRequests = 0
         var maintainedAt: SuspendingClock.Instant?
         /// The devices that the centre knows; `nil` before the first report.
         var reported: [DeviceRecord]?
@@ -18,6 +20,16 @@ package final class PostgresSink: CursorKeepingSink {
         var errors: Int64 = 0
         /// The reason why another daemon delivers instead of this one; `nil` if none does.
         var conflict: String?
+
+        mutating func requireCorrections() {
+            hasPendingCorrections = true
+            correctionRequests &+= 1
+        }
+
+        /// Records that all corrections are applied, unless there was another request after this number of them.
+        mutating func completeCorrections(of requests: Int) {
+            if correctionRequests == requests { hasPendingCorrections = false }
+        }
     }
 
     /// The time for the steps of corrections after one batch.
@@ -90,7 +102,10 @@ package final class PostgresSink: CursorKeepingSink {
         try await reserveCentre()
         var cursor = try await position(in: epoch)
         if cursor == 0, let origin = epoch.origin { cursor = try await skipCommon(with: origin, in: epoch) }
-        state.withLock { ($0.epoch, $0.hasPendingCorrections, $0.reported) = (epoch, true, nil) }
+        state.withLock { state in
+            (state.epoch, state.reported) = (epoch, nil)
+            state.requireCorrections()
+        }
         await report()
         await maintain()
         return cursor
@@ -135,7 +150,7 @@ package final class PostgresSink: CursorKeepingSink {
                 + [.text(version), .integer(newest), .integer(time), .integer(errors)]
         )
         guard answer.first?.first?.flatMap({ Int64($0) }) != nil else { throw Self.strange(url) }
-        if hasCorrections { state.withLock { $0.hasPendingCorrections = true } }
+        if hasCorrections { state.withLock { $0.requireCorrections() } }
         await applyCorrections(epoch)
         await reportIfDue(after: knows(devices) ? Self.reportPause : Self.newDevicePause)
         await maintain()
@@ -256,19 +271,26 @@ package final class PostgresSink: CursorKeepingSink {
         return OutputFault(error, at: url)
     }
 
+    /// Continues a correction of many rows while there are no new entries.
+    package func continueCorrections() async {
+        guard let epoch = state.withLock(\.epoch) else { return }
+        await applyCorrections(epoch)
+    }
+
     /// Applies corrections step by step, each a short transaction.
     ///
-    /// The entries are committed, so a failure here does not repeat them; the next batch continues.
+    /// The entries are committed, so a failure here does not repeat them; the next call continues.
     private func applyCorrections(_ epoch: JournalEpoch) async {
         let end = SuspendingClock.now + Self.correctionLimit
         while state.withLock(\.hasPendingCorrections), SuspendingClock.now < end {
+            let requests = state.withLock(\.correctionRequests)
             let answer = try? await client.run(
                 "SELECT gattherd.correct($1)",
                 [.text(epoch.text)],
                 within: Self.correctionLimit
             )
             guard let hasMore = answer?.first?.first else { return }
-            if hasMore == "f" { state.withLock { $0.hasPendingCorrections = false } }
+            if hasMore == "f" { state.withLock { $0.completeCorrections(of: requests) } }
         }
     }
 
