@@ -176,6 +176,17 @@ struct FleetHistoryTests {
         #expect(extent.contains(Entries.time) && extent.contains(since))
     }
 
+    @Test func `the extent of a selection that begins within an hour is that of its numbers`() async throws {
+        let centre = try await Centre()
+        try await centre.sink(of: "attic").deliver(Entries.numbered(1...10))
+        let query = FleetHistory.Query(since: Entries.time)
+        let extent = try #require(try await Self.history(centre, query).extent())
+        #expect(extent.lowerBound == Entries.time.advanced(by: .milliseconds(10)))
+        #expect(extent.upperBound == Entries.time.advanced(by: .milliseconds(100)))
+        let later = FleetHistory.Query(since: Entries.time.advanced(by: .seconds(1)))
+        #expect(try await Self.history(centre, later).extent() == nil)
+    }
+
     @Test(arguments: [Duration.seconds(3600), .seconds(60), .seconds(7)])
     func `numbers of any size have summaries`(step: Duration) async throws {
         let centre = try await Centre()

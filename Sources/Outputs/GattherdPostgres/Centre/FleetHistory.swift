@@ -88,9 +88,16 @@ package struct FleetHistory: Sendable {
         try await fleet.read(sql, query.names) { cells in Bucket(cells).map(body) ?? true }
     }
 
-    /// Returns the times of the summarised numbers, to the hour; `nil` if there are none.
+    /// Returns the times of the numbers, to the hour; `nil` if there are none.
+    ///
+    /// The hours in which the selection begins and ends count only with their selected numbers.
     package func extent() async throws(FleetDatabase.Failure) -> ClosedRange<Timestamp>? {
-        let sql = "SELECT min(ts), max(ts) + 3599999999 FROM gattherd.history_hours WHERE \(filter(query.times))"
+        let parts = FleetSpan.parts(of: query.times, step: FleetSpan.Tier.hours.rawValue).map { span in
+            let rows = "\(span.sql) AND \(filter(span.times))"
+            return "SELECT ts AS first, ts + \(span.tier.rawValue - 1) AS last FROM (\(rows)) AS part"
+        }
+        guard !parts.isEmpty else { return nil }
+        let sql = "SELECT min(first), max(last) FROM (\(parts.joined(separator: " UNION ALL "))) AS parts"
         let cells = try await fleet.rows(sql, query.names).first ?? []
         guard cells.count == 2, let low = cells[0].flatMap({ Int64($0) }), let high = cells[1].flatMap({ Int64($0) }),
             low <= high
