@@ -70,6 +70,13 @@ struct FleetNameTests {
         #expect(try await centre.value("SELECT problem FROM gattherd.gateways") == "NULL")
     }
 
+    @Test func `a second gateway is no problem if it ended before the clock of the centre was set back`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.sink(of: "attic").cursor(in: .test)
+        _ = try await centre.rows("INSERT INTO gattherd.run VALUES (1, 'b2-1', 'infinity', now() + interval '1 year')")
+        #expect(try await centre.value("SELECT problem FROM gattherd.gateways") == "NULL")
+    }
+
     @Test func `a daemon that is restarted again and again is one gateway`() async throws {
         let centre = try await Centre()
         let credentials = try await centre.fleet.add(gateway: "attic")

@@ -111,8 +111,8 @@ enum FleetViews {
             (SELECT count(*) FROM gattherd.gap p JOIN gattherd.journal o ON o.id = p.journal
                 WHERE o.gateway = g.id) AS gaps,
             (SELECT 'several gateways have this name' FROM gattherd.run r
-                WHERE r.gateway = g.id AND r.since = 'infinity' AND r.seen > now() - interval '6 minutes' LIMIT 1)
-                AS problem
+                WHERE r.gateway = g.id AND r.since = 'infinity'
+                    AND r.seen BETWEEN now() - interval '6 minutes' AND now() + interval '1 minute' LIMIT 1) AS problem
         FROM gattherd.gateway g
         LEFT JOIN LATERAL (SELECT * FROM gattherd.journal j WHERE j.gateway = g.id
             ORDER BY j.since DESC, j.id DESC LIMIT 1) AS j ON true;
