@@ -79,8 +79,13 @@ struct PostgresSinkTests {
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
         let origin = JournalEpoch.test.text
+        // A correction of many rows was not complete yet.
+        _ = try await centre.rows("INSERT INTO gattherd.correction VALUES (1, 100, 0, 10, 10000000, 0)")
         let copy = JournalEpoch(JournalEpoch.other.text, origin: JournalEpoch.Origin(origin, through: 7))
         for _ in 0..<2 { #expect(try await sink.cursor(in: copy) == 7) }
+        let times = "SELECT min(ts), max(ts) FROM gattherd.history WHERE epoch = '\(origin)'"
+        let expected = [10, 100].map { Entries.time.advanced(by: .milliseconds(10_000 + $0)).microseconds.description }
+        #expect(try await centre.rows(times) == [expected])
         #expect(try await centre.rows("SELECT epoch, cursor FROM gattherd.gateways") == [[copy.text, "7"]])
         let gaps = try await centre.rows("SELECT epoch, after, through, reason FROM gattherd.gaps")
         #expect(gaps.map { Array($0.dropLast()) } == [[copy.text, "0", "7"]])
