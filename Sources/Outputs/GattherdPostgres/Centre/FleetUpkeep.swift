@@ -149,21 +149,24 @@ enum FleetUpkeep {
         $$;
 
         -- Deletes up to 10,000 receptions, and later copies of readings, that are in no partition by day and whose
-        -- arrivals are forgotten. Their times are too old, or ahead.
+        -- arrivals are forgotten. Their times are too old, or ahead. All others of wrong clocks are read; each costs
+        -- one look-up, however many arrivals there are.
         CREATE OR REPLACE FUNCTION gattherd.delete_receptions(oldest bigint) RETURNS boolean LANGUAGE plpgsql AS $$
         DECLARE
             ahead bigint := (gattherd.near()).high;
         BEGIN
             IF oldest IS NULL THEN RETURN false; END IF;
             DELETE FROM gattherd.duplicate_other WHERE ctid = ANY (ARRAY(
-                SELECT d.ctid FROM gattherd.duplicate_other d WHERE (d.ts < oldest OR d.ts > ahead) AND NOT EXISTS (
-                    SELECT FROM gattherd.extent e WHERE e.journal = d.journal AND d.seq BETWEEN e.first AND e.last
-                ) LIMIT 10000));
+                SELECT d.ctid FROM gattherd.duplicate_other d WHERE (d.ts < oldest OR d.ts > ahead) AND (
+                    SELECT e.last FROM gattherd.extent e WHERE e.journal = d.journal AND e.first <= d.seq
+                    ORDER BY e.first DESC LIMIT 1
+                ) >= d.seq IS NOT TRUE LIMIT 10000));
             IF FOUND THEN RETURN true; END IF;
             DELETE FROM gattherd.reception_other WHERE ctid = ANY (ARRAY(
-                SELECT r.ctid FROM gattherd.reception_other r WHERE (r.ts < oldest OR r.ts > ahead) AND NOT EXISTS (
-                    SELECT FROM gattherd.extent e WHERE e.journal = r.journal AND r.seq BETWEEN e.first AND e.last
-                ) LIMIT 10000));
+                SELECT r.ctid FROM gattherd.reception_other r WHERE (r.ts < oldest OR r.ts > ahead) AND (
+                    SELECT e.last FROM gattherd.extent e WHERE e.journal = r.journal AND e.first <= r.seq
+                    ORDER BY e.first DESC LIMIT 1
+                ) >= r.seq IS NOT TRUE LIMIT 10000));
             RETURN FOUND;
         END $$;
 
@@ -195,7 +198,7 @@ enum FleetUpkeep {
                 ORDER BY e.first DESC LIMIT 1
             ) >= h.seq IS NOT TRUE AND cutoff IS NOT NULL;
             IF FOUND THEN RETURN true; END IF;
-            IF gattherd.delete_receptions(oldest) OR gattherd.delete_leases() THEN RETURN true; END IF;
+            IF gattherd.delete_leases() THEN RETURN true; END IF;
             oldest := gattherd.micros(gattherd.keep_from('hours'));
             IF oldest IS NOT NULL THEN
                 DELETE FROM gattherd.hour WHERE ctid = ANY (ARRAY(
@@ -213,7 +216,9 @@ enum FleetUpkeep {
             DELETE FROM gattherd.reject WHERE ctid = ANY (ARRAY(
                 SELECT x.ctid FROM gattherd.reject x WHERE (x.ts < oldest OR x.ts > ahead) AND x.came < cutoff
                 LIMIT 10000));
-            RETURN FOUND;
+            IF FOUND THEN RETURN true; END IF;
+            -- Many receptions of wrong clocks take long to read, which must not keep the other tables from shrinking.
+            RETURN gattherd.delete_receptions(gattherd.micros(gattherd.keep_from('samples')));
         END $$;
         """#
 }
