@@ -131,7 +131,7 @@ test-reproducible: deb ## build the packages again, from a new clone, and compar
 
 test: test-servers ## all tests; FILTER chooses some
 	@$(BUILD_TESTS)
-	@$(if $(findstring command,$(origin FILTER)),swift test --disable-xctest --skip-build --filter '$(FILTER)',Tests/run.sh)
+	@$(if $(findstring command,$(origin FILTER)),swift test --disable-xctest --skip-build --no-parallel --filter '$(FILTER)',Tests/run.sh)
 
 test-browser: build ## the dashboard in a headless Chromium, with 200 devices as well; screenshots go to .build/browser
 	$(call install_packages,$(BROWSER_PACKAGES))
