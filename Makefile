@@ -233,4 +233,4 @@ format: ## format all sources
 	@swift format --in-place --recursive Package.swift Sources Plugins Tests
 
 clean: ## delete what was built
-	@rm -rf .build
+	@rm -rf .build .build-coverage

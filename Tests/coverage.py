@@ -14,7 +14,8 @@ import sys
 
 REQUIRED = ["GattherdBluetooth", "GattherdMachines", "GattherdGATT", "GattherdProfiles"]
 MINIMUM = 90.0
-SCRATCH = os.path.abspath(".build/coverage")
+# As deep as .build: the programs look for the included profiles three folders above their own.
+SCRATCH = os.path.abspath(".build-coverage")
 BUILD = ["swift", "build", "--build-tests", "--enable-code-coverage", "--scratch-path", SCRATCH]
 SYSTEM_TESTS = "^(BlueZ(Scenario|Fact)|Gateway)Tests"
 
