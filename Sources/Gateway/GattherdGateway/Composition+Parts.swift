@@ -40,7 +40,7 @@ extension Composition {
 
     /// The alerts that the last run left raised; their events are in history.
     ///
-    /// They include alerts whose rule was removed since, so that these are cleared.
+    /// Alerts whose rule was removed since are among them, so that these are cleared.
     static func raisedAlerts(_ configuration: Configuration) async -> InheritedAlerts {
         let (rules, path) = (configuration.alerts, configuration.history.path.value)
         return await NamedThread.result(name: "alerts") { InheritedAlerts(rules, from: path) } ?? InheritedAlerts()
