@@ -262,6 +262,37 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `an operation whose link ends before it enters the queue is not sent`(isLost: Bool) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let link = try strap.usableLink(.read)
+            bench.backend.hang("disconnect")
+            if isLost { bench.backend.setConnected(strap.id, false) }
+            async let end = outcome { try await strap.disconnect() }
+            try await eventually { !link.isUsable }
+            let isSent = LatestValue(false)
+            let result = await outcome { try await link.operate(.read, within: nil) { isSent.set(true) } }
+            #expect(result.error?.kind == .notConnected)
+            #expect(isSent.state == false)
+            bench.backend.release("disconnect")
+            _ = await end
+        }
+    }
+
+    @Test func `operations are refused while the link is ended on request`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let changes = strap.connectionStateChanges()
+            bench.backend.hang("disconnect")
+            async let end = outcome { try await strap.disconnect() }
+            await changes.wait(for: .disconnecting)
+            #expect(await outcome { try await strap.readValue(for: 0x2A19) }.error?.kind == .notConnected)
+            bench.backend.release("disconnect")
+            _ = await end
+        }
+    }
+
     @Test func `an error of the platform is thrown with its operation`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()

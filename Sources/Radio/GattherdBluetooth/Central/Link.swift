@@ -206,7 +206,15 @@ final class Link: Sendable {
 
     // MARK: - GATT
 
+    /// True while GATT operations may begin: the link is up, and is not being ended.
+    var isUsable: Bool {
+        state.withLock { $0.number != nil && $0.connection != .disconnecting && !$0.isClosed }
+    }
+
     /// Runs a GATT operation in its turn; operations of connection tasks come before all others.
+    ///
+    /// - Throws: As ``AsyncMutex/perform(_:within:waiting:on:isPrivileged:_:)``; `notConnected` if the link is not
+    ///   usable when the turn comes.
     func operate<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
@@ -218,9 +226,12 @@ final class Link: Sendable {
             operation,
             within: limit,
             on: subject,
-            isPrivileged: isPrivileged,
-            body
-        )
+            isPrivileged: isPrivileged
+        ) { () throws(BluetoothError) in
+            // `endUse` does not stop an operation that enters the queue a moment later.
+            guard self.isUsable else { throw BluetoothError(.notConnected, "\(self.id.address) is not connected") }
+            return try await body()
+        }
     }
 
     /// The only characteristic of an outdated table that `id` matches; `nil` if the table is current.

@@ -96,7 +96,7 @@ extension Peripheral {
         _ operation: BluetoothError.Operation,
         on subject: CharacteristicID? = nil
     ) throws(BluetoothError) -> Link {
-        if !central.isClosed, let link = central.link(id), link.state.withLock({ $0.number != nil }) { return link }
+        if !central.isClosed, let link = central.link(id), link.isUsable { return link }
         let error =
             central.isClosed ? central.unreadiness : BluetoothError(.notConnected, "\(address) is not connected")
         OperationLog(central.log, address).finished(operation, subject, since: .now, error)
