@@ -113,11 +113,16 @@ public struct Log: Sendable {
         threshold.rank.store(level.rawValue, ordering: .relaxed)
     }
 
+    /// Returns true if entries of a level are written.
+    public func includes(_ level: LogLevel) -> Bool {
+        level.rawValue >= threshold.rank.load(ordering: .relaxed)
+    }
+
     /// Writes an entry.
     ///
     /// The fields of an entry below the threshold are not evaluated.
     public func callAsFunction(_ level: LogLevel, _ message: StaticString, _ more: @autoclosure () -> [LogField] = []) {
-        guard level.rawValue >= threshold.rank.load(ordering: .relaxed) else { return }
+        guard includes(level) else { return }
         sink(LogEntry(level: level, message: "\(message)", fields: fields + more()))
     }
 }

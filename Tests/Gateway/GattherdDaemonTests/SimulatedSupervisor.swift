@@ -21,6 +21,7 @@ struct SimulatedSupervisor: Sendable {
     let store = FakeStore()
     let recorder: EventRecorder
     private let intake = Intake()
+    private let log: Log
     let addresses: [String: BluetoothAddress]
     let names: [String]
     private let ready: Int
@@ -42,6 +43,7 @@ struct SimulatedSupervisor: Sendable {
         var rate = 0
         var silence = DeviceSilence()
         var rotation: Duration?
+        var log = Log.silent
     }
 
     /// Runs `body` once the devices are ready; everything has ended when this returns.
@@ -76,6 +78,7 @@ struct SimulatedSupervisor: Sendable {
         limits.operation = .seconds(3)
         limits.livenessCheck = .seconds(1)
         central = BlueZCentral(bus: address, limits: limits, log: .silent)
+        log = setup.log
         names = (1...setup.devices).map { "strap-\($0)" }
         let first = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         ready = setup.ready ?? setup.devices
@@ -94,14 +97,14 @@ struct SimulatedSupervisor: Sendable {
             announcer: announcer,
             recorder: recorder,
             settings: Self.settings(setup),
-            log: .silent,
+            log: log,
             now: { Timestamp(microseconds: 1) }
         )
     }
 
     /// Decodes the values and stores the readings.
     private var ingest: Ingest {
-        Ingest(intake: intake, store: store, commitInterval: .milliseconds(1), recorder: recorder, log: .silent)
+        Ingest(intake: intake, store: store, commitInterval: .milliseconds(1), recorder: recorder, log: log)
     }
 
     /// Returns settings with milliseconds in place of seconds.

@@ -127,7 +127,14 @@ enum ConfigDescriptions {
             otherwise: "/etc/gattherd/profiles and the folder installed with gattherd"
         ),
         "log": ConfigDescription("The log for people."),
-        "log.level": ConfigDescription("The least level that is written.", example: "debug", default: "info"),
+        "log.level": ConfigDescription(
+            """
+            The least level that is written. With debug, each operation with a device is a line; with trace, the bytes \
+            of all values are written too.
+            """,
+            example: "debug",
+            default: "info"
+        ),
         "log.format": ConfigDescription(
             "With auto: journald under systemd, text on a terminal, otherwise JSON lines.",
             example: "json",

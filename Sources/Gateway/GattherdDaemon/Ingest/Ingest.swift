@@ -117,7 +117,9 @@ public struct Ingest: Sendable {
         await loadState(&decoder)
         for start in stride(from: 0, to: buffer.entries.count, by: Self.batchLimit) {
             batch.removeAll()
-            decoder.decode(buffer.entries[start...].prefix(Self.batchLimit), of: buffer.bytes, into: &batch)
+            let entries = buffer.entries[start...].prefix(Self.batchLimit)
+            trace(entries, of: buffer.bytes)
+            decoder.decode(entries, of: buffer.bytes, into: &batch)
             if !batch.isEmpty { await append(batch, &decoder, &reportedDrops, &lastTries) }
             for reject in decoder.removeUndecodable() { report(undecodable: reject) }
             for finding in decoder.records.removeFindings() { recorder.record(finding) }
@@ -129,6 +131,17 @@ public struct Ingest: Sendable {
         if !batch.isEmpty { await append(batch, &decoder, &reportedDrops, &lastTries) }
         for reject in decoder.removeUndecodable() { report(undecodable: reject) }
         buffer.removeAll()
+    }
+
+    /// Writes received values to the log at `trace`, before they are decoded.
+    private func trace(_ entries: ArraySlice<Intake.Buffer.Entry>, of octets: [UInt8]) {
+        guard log.includes(.trace) else { return }
+        for entry in entries {
+            let stream = entry.binding.stream
+            let bytes = Hexadecimal.text(octets.span.extracting(entry.bytes))
+            let fields = [LogField("device", stream.device), LogField("stream", stream.stream)]
+            log(.trace, "value", fields + [LogField("source", entry.source.rawValue), LogField("bytes", bytes)])
+        }
     }
 
     /// Loads the replay counters and the record cursors from before the restart; without history the decoders start

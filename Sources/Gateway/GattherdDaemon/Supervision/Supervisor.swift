@@ -68,8 +68,8 @@ public actor Supervisor {
         peripherals = PeripheralRouter(context, reporter: reporter, ignoredAttributes: ignored)
         sessions = LinkSessions(context, log: log)
         adapters = AdapterReporter(reporter)
-        adapterRequests = AdapterRequests(central, log: log, send: send)
-        let maker = LinkMaker(central: central, bonds: context.bonds, connectTimeout: settings.connectTimeout)
+        adapterRequests = AdapterRequests(parts.central, log: log, send: send)
+        let maker = LinkMaker(central: parts.central, bonds: context.bonds, connectTimeout: settings.connectTimeout)
         linkRequests = LinkRequests(maker, reporter: reporter, send: send)
         machine = SupervisorMachine(context.configuredDevices, parts.sensors, held: [], settings)
     }

@@ -6,7 +6,7 @@ import GattherdModel
 struct SupervisorParts: Sendable {
     /// The parts of the gateway around a supervisor.
     struct Environment: Sendable {
-        let central: any CentralBackend
+        var central: any CentralBackend
         let intake: Intake
         let store: any ReadingStore
         let announcer: (any Announcer)?
@@ -14,6 +14,13 @@ struct SupervisorParts: Sendable {
         let settings: Supervisor.Settings
         let log: Log
         let now: @Sendable () -> Timestamp
+
+        /// Returns the environment with a central that logs each operation; `name` returns the device at an address.
+        func loggingOperations(_ name: @escaping @Sendable (BluetoothAddress) -> String?) -> Environment {
+            var environment = self
+            environment.central = LoggedBackend(central, log: log, name: name)
+            return environment
+        }
     }
 
     let inbox = SupervisorInbox()
@@ -31,11 +38,12 @@ struct SupervisorParts: Sendable {
 
     /// Makes the parts for all devices; the profiles are in order of preference.
     init(_ devices: [SupervisedDevice], _ profiles: [any Profile], in environment: Environment) {
-        (central, settings) = (environment.central, environment.settings)
         let configuredDevices = ConfiguredDevices(
             devices.filter { $0.listening == nil },
             profiles: profiles.filter { !$0.isForAdvertisements }
         )
+        let environment = environment.loggingOperations { configuredDevices[$0]?.name }
+        (central, settings) = (environment.central, environment.settings)
         context = LinkSessionContext(configuredDevices, counters, in: environment)
         sensors = SensorWatch(
             intake: environment.intake,
