@@ -280,6 +280,25 @@ import Testing
         }
     }
 
+    @Test func `an operation that enters the queue without a link does not run on the next link`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let link = try strap.usableLink(.read)
+            try await strap.disconnect()
+            let mayEnd = LatestValue(false)
+            async let first: Void = link.operations.perform(.write, within: nil) {
+                for await mayEnd in mayEnd.watch() where mayEnd { break }
+            }
+            try await eventually { link.operations.count == 1 }
+            async let second = outcome { try await link.operate(.read, within: nil) {} }
+            try await eventually { link.operations.count == 2 }
+            try await strap.connect()
+            mayEnd.set(true)
+            #expect(await second.error?.kind == .notConnected)
+            try await first
+        }
+    }
+
     @Test func `operations are refused while the link is ended on request`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()

@@ -39,6 +39,9 @@ final class Link: Sendable {
         /// The next attempt to reconnect; `nil` if none is scheduled.
         var reconnection: Reconnection?
 
+        /// True while GATT operations may begin: the link is up, and is not being ended.
+        var isUsable: Bool { number != nil && connection.isConnected && !isClosed }
+
         var isDisconnected: Bool {
             if case .disconnected = connection { true } else { false }
         }
@@ -206,15 +209,12 @@ final class Link: Sendable {
 
     // MARK: - GATT
 
-    /// True while GATT operations may begin: the link is up, and is not being ended.
-    var isUsable: Bool {
-        state.withLock { $0.number != nil && $0.connection != .disconnecting && !$0.isClosed }
-    }
+    var isUsable: Bool { state.withLock { $0.isUsable } }
 
     /// Runs a GATT operation in its turn; operations of connection tasks come before all others.
     ///
-    /// - Throws: As ``AsyncMutex/perform(_:within:waiting:on:isPrivileged:_:)``; `notConnected` if the link is not
-    ///   usable when the turn comes.
+    /// - Throws: As ``AsyncMutex/perform(_:within:waiting:on:isPrivileged:_:)``; `notConnected` if the link of the call
+    ///   is not usable when the turn comes.
     func operate<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
@@ -222,14 +222,17 @@ final class Link: Sendable {
         _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
         let isPrivileged = ConnectionTaskRun.isCurrent(of: self)
+        let number = state.withLock { $0.number }
         return try await operations.perform(
             operation,
             within: limit,
             on: subject,
             isPrivileged: isPrivileged
         ) { () throws(BluetoothError) in
-            // `endUse` does not stop an operation that enters the queue a moment later.
-            guard self.isUsable else { throw BluetoothError(.notConnected, "\(self.id.address) is not connected") }
+            // `endUse` does not stop an operation that enters the queue a moment later; the next link may be up then.
+            guard self.state.withLock({ $0.isUsable && $0.number == number }) else {
+                throw BluetoothError(.notConnected, "\(self.id.address) is not connected")
+            }
             return try await body()
         }
     }
