@@ -99,6 +99,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a subscription that begins after the end of its link is not joined on the next one`(
+        isLost: Bool
+    ) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let link = try strap.usableLink(.subscribe)
+            if isLost {
+                link.drop(upTo: .max, bench.central)
+            } else {
+                link.move(to: .disconnecting, bench.central)
+                link.endUse(.requested)
+            }
+            // The operation had its turn before the end.
+            let subscriber = Subscriber(central: bench.central, link: link)
+            let measurement = try #require(Bench.table.first?.characteristics.first)
+            let result = await outcome { try await subscriber.listen(to: measurement, .bufferingOldest(1)) }
+            #expect(result.error?.kind == .notConnected)
+            #expect(strap.notifyingCharacteristics.isEmpty)
+            try await strap.connect()
+            let beats = try await strap.notifications(of: UInt8.self, from: 0x2A37)
+            bench.backend.notify("measurement", [7])
+            for try await beat in beats.prefix(1) { #expect(beat == 7) }
+        }
+    }
+
     @Test func `a cancelled loop gets no more of the values that wait`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()

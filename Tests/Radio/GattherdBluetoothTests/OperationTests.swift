@@ -64,6 +64,24 @@ import Testing
         }
     }
 
+    @Test func `a table that arrives after the end of its link is not kept`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let link = try strap.usableLink(.discover)
+            for call in ["services", "disconnect"] { bench.backend.hang(call) }
+            // The platform answers, although the operation that wanted the table has been stopped.
+            async let table = strap.table(of: link)
+            await bench.backend.waitUntilAsked("services")
+            async let end = outcome { try await strap.disconnect() }
+            await bench.backend.waitUntilAsked("disconnect 1")
+            bench.backend.release("services")
+            _ = try await table
+            #expect(strap.services.isEmpty)
+            bench.backend.release("disconnect")
+            _ = await end
+        }
+    }
+
     @Test(arguments: [
         (CharacteristicID(0x2A19), "level"), (CharacteristicID(0x2A19, in: 0x180F), "level"), (0x2A37, "measurement"),
     ])

@@ -110,7 +110,11 @@ extension Peripheral {
         let limit = (timeout ?? central.configuration.discoveryTimeout).settable
         let services = try await central.backend.services(of: id, timeout: limit)
         let found = services.map(Service.init)
-        link.state.withLock { if $0.number == number { ($0.table, $0.isTableOutdated) = (found, false) } }
+        link.state.withLock { state in
+            // After the link's end, the table would stay for the next link.
+            guard state.isUsable, state.number == number else { return }
+            (state.table, state.isTableOutdated) = (found, false)
+        }
         return found
     }
 

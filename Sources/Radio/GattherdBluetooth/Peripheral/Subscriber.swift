@@ -70,18 +70,20 @@ struct Subscriber: Sendable {
     }
 
     private func begin(_ subscription: SharedSubscription) async throws(BluetoothError) {
-        let (number, isClosed) = link.state.withLock { state in
-            if !state.isClosed { state.subscriptions[subscription.characteristic.handle] = subscription }
-            return (state.number, state.isClosed)
+        // Nothing would end a subscription that is added after the link's end: later subscribers would join it.
+        let number = link.state.withLock { state -> UInt64? in
+            guard state.isUsable else { return nil }
+            state.subscriptions[subscription.characteristic.handle] = subscription
+            return state.number
         }
-        guard !isClosed else { throw central.unreadiness }
+        guard let number else { throw central.isClosed ? central.unreadiness : linkIsLost }
         do throws(BluetoothError) {
             try await subscribe(subscription)
         } catch {
             forget(subscription)
             throw error
         }
-        guard link.state.withLock({ $0.number == number && number != nil }) else { throw linkIsLost }
+        guard link.state.withLock({ $0.number == number }) else { throw linkIsLost }
     }
 
     private var linkIsLost: BluetoothError { BluetoothError(.notConnected, "\(link.id.address): the link was lost") }
