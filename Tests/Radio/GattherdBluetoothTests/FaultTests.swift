@@ -222,6 +222,21 @@ import Testing
         }
     }
 
+    @Test func `an attempt to connect that has its turn after the end of the central makes no link`() async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            let strap = try bench.strap
+            await bench.central.close()
+            // The call began before the central was closed.
+            let (link, keeper) = bench.central.want(strap, nil)
+            let result = await outcome {
+                try await bench.central.connect(link, .seconds(3600), isAutomatic: false, keeper)
+            }
+            #expect(result.error?.detail == "the central is closed")
+            #expect(!bench.backend.asked.state.contains("connect 1"))
+        }
+    }
+
     // MARK: - Pairing and connection tasks
 
     @Test func `pairing by another task waits for the connection tasks`() async throws {

@@ -92,6 +92,8 @@ extension Central {
         let start = ContinuousClock.now
         let turnTimeout = isAutomatic ? nil : timeout
         try await link.connecting.perform(.connect, within: nil, waiting: turnTimeout) { () throws(BluetoothError) in
+            // `close()` ends only the attempts that have begun.
+            guard !self.isClosed else { throw self.unreadiness }
             guard await !self.isReady(link) else { return }
             guard link.state.withLock({ $0.isWanted }) else {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
