@@ -114,6 +114,35 @@ import Testing
         }
     }
 
+    @Test func `a peripheral that is kept while the former policy decides about its loss is connected again`()
+        async throws
+    {
+        try await Bench.run { bench in
+            let strap = try await bench.connected(autoconnect: .never)
+            let link = try #require(bench.central.link(strap.id))
+            link.drop(upTo: .max, bench.central)
+            // The policy has decided, and the loss is about to be published.
+            link.state.withLock { $0.isEnding = false }
+            strap.keepConnected(autoconnect: Self.quick { _ in true })
+            await bench.backend.waitUntilAsked("connect 1", times: 2)
+        }
+    }
+
+    @Test func `the loss of a link does not end a link that is made while the policy decides`() async throws {
+        try await Bench.run { bench in
+            let policy = Autoconnect.when { attempt in
+                let link = bench.central.link(attempt.peripheral.id)
+                link?.state.withLock { ($0.number, $0.connection) = (2, .ready) }
+                return false
+            }
+            let strap = try await bench.connected(autoconnect: policy)
+            let link = try #require(bench.central.link(strap.id))
+            link.drop(upTo: 1, bench.central)
+            bench.central.ended(link, .remote)
+            #expect(strap.connectionState == .ready)
+        }
+    }
+
     @Test func `a peripheral that is kept during a call stays kept when all operations are cancelled`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap

@@ -140,7 +140,7 @@ extension Central {
     private func isReady(_ link: Link) async -> Bool {
         guard link.connection == .ready else { return false }
         if let status = await backend.status(of: link.id) { link.follow(status, self) }
-        return link.state.withLock { $0.connection == .ready && !$0.isEnding }
+        return link.state.withLock { $0.connection == .ready && $0.number != nil }
     }
 
     /// Adopts the platform's link and follows its end from now on.

@@ -31,11 +31,12 @@ extension Central {
         let isDue = needsReconnecter && wasReady && mayReconnect(link, reason, error)
         let reconnecter = isDue ? makeReconnecter(of: link, keeper) : nil
         link.lasting.reportLoss(error)
+        // Another attempt may have begun while the policy decided.
         link.move(
             to: .disconnected(reason, error: error),
             self,
             willReconnect: isReconnecting || reconnecter != nil
-        )
+        ) { $0.connection.isConnected && $0.number == nil }
         // Only after the state is disconnected: a connected peripheral would not be connected again.
         if let reconnecter, keeper == nil { inBackground { await self.reconnect(link, reconnecter) } }
     }
@@ -50,7 +51,9 @@ extension Central {
     public func keepConnected(_ peripheral: Peripheral, autoconnect: Autoconnect = .whenUnexpected) {
         let (link, _) = want(peripheral, autoconnect)
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
-        if link.connection != .ready {
+        // The new policy decides about a loss that was not handled yet; the former one has decided about any other.
+        let isKept = link.state.withLock { $0.connection == .ready && ($0.number != nil || $0.isEnding) }
+        if !isKept {
             if let reconnecter = makeReconnecter(of: link) { inBackground { await self.reconnect(link, reconnecter) } }
         }
         link.state.withLock { $0.claims -= 1 }
