@@ -1,3 +1,4 @@
+import GattherdLog
 import GattherdSync
 import Observation
 import Testing
@@ -112,6 +113,32 @@ import Testing
             isAutomatic: true,
             isInitial: false
         )
+    }
+
+    @Test func `a model has no services of a link that ends while they are discovered`() async throws {
+        let end = Locked<@Sendable () -> Void>({})
+        let log = Log(threshold: .debug) { entry in
+            // The discovery has succeeded, and the model is about to continue.
+            guard entry.fields.contains(where: { $0.value == "discover" }) else { return }
+            let end = end.withLock { $0 }
+            end()
+        }
+        let backend = FakeBackend()
+        let central = Central(backend: backend, log: log)
+        try await central.run { central in
+            try await central.waitUntilReady()
+            let strap = try await Bench(backend: backend, central: central).connected()
+            let link = try #require(central.link(strap.id))
+            let model = CentralModel(central).model(of: strap)
+            end.withLock { end in
+                end = {
+                    link.drop(upTo: .max, central)
+                    central.ended(link, .remote)
+                }
+            }
+            try await model.discoverServices()
+            #expect(model.services.isEmpty)
+        }
     }
 
     @Test func `the list of a scan has a limit, and the longest silent peripherals make room`() async throws {

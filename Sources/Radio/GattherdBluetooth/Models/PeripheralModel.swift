@@ -40,7 +40,9 @@ public import Observation
     ///
     /// - Throws: As ``Peripheral/discoverServices(_:timeout:)``.
     public func discoverServices() async throws {
-        services = try await peripheral.discoverServices()
+        let found = try await peripheral.discoverServices()
+        // The link may have ended before this task continues.
+        services = peripheral.connectionState.isConnected ? found : []
     }
 
     /// True while the peripheral has a link, or the central tries to make one.
