@@ -15,10 +15,11 @@ struct Bench {
     /// Runs `body` when the adapter is on; everything has ended when this returns.
     static func run(
         turns: ConnectTurns = ConnectTurns(),
+        waits: WaitLimits = WaitLimits(),
         _ configure: (inout Central.Configuration) -> Void = { _ in },
         _ body: (Bench) async throws -> Void
     ) async throws {
-        try await run(on: FakeBackend(), turns: turns, configure) { bench in
+        try await run(on: FakeBackend(), turns: turns, waits: waits, configure) { bench in
             try await bench.central.waitUntilReady()
             try await body(bench)
         }
@@ -27,12 +28,13 @@ struct Bench {
     static func run(
         on backend: FakeBackend,
         turns: ConnectTurns = ConnectTurns(),
+        waits: WaitLimits = WaitLimits(),
         _ configure: (inout Central.Configuration) -> Void = { _ in },
         _ body: (Bench) async throws -> Void
     ) async throws {
         var configuration = Central.Configuration()
         configure(&configuration)
-        let central = Central(backend, configuration, .silent, turns)
+        let central = Central(backend, configuration, .silent, turns, waits)
         try await central.run { central in try await body(Bench(backend: backend, central: central)) }
         #expect(backend.pending.state == 0)
     }

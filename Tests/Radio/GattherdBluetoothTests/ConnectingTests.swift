@@ -366,12 +366,21 @@ import Testing
 
     @Test func `the connect timeout covers connection tasks`() async throws {
         try await Bench.run { bench in
-            bench.central.addConnectionTask { _ in try await Task.sleep(for: .seconds(3600)) }
+            let hasBegun = LatestValue(false)
+            bench.central.addConnectionTask { _ in
+                hasBegun.set(true)
+                try await Task.sleep(for: .seconds(3600))
+            }
             bench.backend.advertise(FakeBackend.strap)
             let strap = try bench.strap
-            let result = await outcome { try await strap.connect(timeout: .milliseconds(500)) }
-            #expect(result.error?.kind == .timedOut)
-            #expect(result.error?.operation == .connectionTask)
+            // On a slow machine the first limits may pass before the task begins.
+            var (timeout, error) = (Duration.milliseconds(100), BluetoothError?.none)
+            while !hasBegun.state {
+                timeout *= 2
+                error = await outcome { [timeout] in try await strap.connect(timeout: timeout) }.error
+                #expect(error?.kind == .timedOut)
+            }
+            #expect(error?.operation == .connectionTask)
             #expect(strap.connectionState == .disconnected(.connectionTaskFailed))
         }
     }
@@ -427,10 +436,17 @@ import Testing
         }
     }
 
+    /// No limit of the wait for the reason of a link's end passes in a test.
+    private static let patient: WaitLimits = {
+        var waits = WaitLimits()
+        waits.endReason = .seconds(3600)
+        return waits
+    }()
+
     @Test func `a link that is lost in a connection task has ended when connecting fails, and does not return`()
         async throws
     {
-        try await Bench.run { bench in
+        try await Bench.run(waits: Self.patient) { bench in
             bench.backend.hang("services")
             let strap = try bench.strap
             let changes = strap.connectionStateChanges()

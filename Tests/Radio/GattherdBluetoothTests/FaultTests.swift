@@ -110,7 +110,9 @@ import Testing
     func `a loss that an operation of a connection task notices first has its own reason`(
         error: BluetoothError
     ) async throws {
-        try await Bench.run { bench in
+        var waits = WaitLimits()
+        waits.endReason = .seconds(3600)
+        try await Bench.run(waits: waits) { bench in
             let strap = try bench.strap
             strap.addConnectionTask { _ in throw error }
             bench.backend.advertise(FakeBackend.strap)

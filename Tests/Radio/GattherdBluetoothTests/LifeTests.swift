@@ -1,6 +1,7 @@
-import GattherdBluetooth
 import GattherdSync
 import Testing
+
+@testable import GattherdBluetooth
 
 /// A central before it runs, and after it was closed.
 @Suite(.timeLimit(.minutes(1))) struct LifeTests {
@@ -26,7 +27,9 @@ import Testing
     @Test func `a central that is about to run is awaited`() async throws {
         let backend = FakeBackend()
         backend.advertise(FakeBackend.strap)
-        let central = Central(backend: backend)
+        var waits = WaitLimits()
+        waits.start = .seconds(3600)
+        let central = Central(backend, Central.Configuration(), .silent, ConnectTurns(), waits)
         async let heard = central.scan().first().peripheral
         async let connected: Void = central.connect(central.peripheral(FakeBackend.strap))
         async let life: Void = central.run()

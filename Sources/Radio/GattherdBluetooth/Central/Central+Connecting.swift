@@ -192,9 +192,6 @@ extension Central {
         link.move(to: .disconnected(failure, error: cause), self, willReconnect: willReconnect)
     }
 
-    /// The longest wait for the reason of a link's end, which is published a moment after the end.
-    private static let reasonLimit = Duration.seconds(1)
-
     /// Waits until the end of a link that was lost during its attempt is published; the reason may come later.
     ///
     /// An operation may fail before the platform publishes the end. A link that stays up was not lost.
@@ -207,7 +204,7 @@ extension Central {
         let late = BluetoothError(.timedOut, "no reason")
         // A cancelled task would not wait.
         await Task {
-            _ = try? await withDeadline(.now + Self.reasonLimit, late) { () throws(BluetoothError) in
+            _ = try? await withDeadline(.now + waits.endReason, late) { () throws(BluetoothError) in
                 for await change in changes where !change.state.isConnected { return true }
                 return nil
             }

@@ -52,9 +52,6 @@ extension Central {
 
     // MARK: - The platform
 
-    /// The time in which the events of the adapters follow that of bluetoothd's arrival: after it there are none.
-    private static let adapterDelay = Duration.milliseconds(100)
-
     /// Handles bluetoothd's arrival; the events of its adapters follow at once, if there are any.
     private func becomeAvailable() {
         let session = registry.withLock { registry in
@@ -62,7 +59,7 @@ extension Central {
             return registry.platform.arrive()
         }
         inBackground {
-            try? await Task.sleep(for: Self.adapterDelay)
+            try? await Task.sleep(for: self.waits.adapters)
             self.update { $0.platform.confirm(session) }
         }
     }

@@ -58,6 +58,7 @@ public final class Central: Sendable {
     /// The lock that is held while a change is made and published, so that streams start with the state before it.
     let publishing = Locked(())
     let turns: ConnectTurns
+    let waits: WaitLimits
     private let jobs: AsyncStream<@Sendable () async -> Void>
     private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation
 
@@ -76,9 +77,15 @@ public final class Central: Sendable {
         self.init(backend, configuration, log, ConnectTurns())
     }
 
-    init(_ backend: any ClientBackend, _ configuration: Configuration, _ log: Log, _ turns: ConnectTurns) {
+    init(
+        _ backend: any ClientBackend,
+        _ configuration: Configuration,
+        _ log: Log,
+        _ turns: ConnectTurns,
+        _ waits: WaitLimits = WaitLimits()
+    ) {
         self.backend = backend
-        self.turns = turns
+        (self.turns, self.waits) = (turns, waits)
         self.log = log
         self.configuration = configuration
         // Bounded by the causes of jobs: one for each sequence that ends and each link that is lost.
@@ -173,16 +180,23 @@ enum CentralLifecycle: Equatable, Sendable {
     case closed
 }
 
-extension Central {
-    /// The longest wait for the start of a task that calls ``run()``.
-    private static let startLimit = Duration.seconds(1)
+/// The limits of waits for what follows in a moment.
+struct WaitLimits: Sendable {
+    /// The longest wait for the start of a task that calls ``Central/run()``.
+    var start = Duration.seconds(1)
+    /// The time in which the events of the adapters follow that of bluetoothd's arrival: after it there are none.
+    var adapters = Duration.milliseconds(100)
+    /// The longest wait for the reason of a link's end, which is published a moment after the end.
+    var endReason = Duration.seconds(1)
+}
 
+extension Central {
     /// Waits until the central runs, because ``run()`` may have been called in a task that has not started yet.
     ///
     /// - Throws: `serviceUnavailable` if it does not run or is closed; `cancelled`.
     func awaitRun() async throws(BluetoothError) {
         guard life.state != .running else { return }
-        let isRunning = try await withDeadline(.now.advanced(by: Self.startLimit), unreadiness) {
+        let isRunning = try await withDeadline(.now.advanced(by: waits.start), unreadiness) {
             [life] () throws(BluetoothError) in
             for await state in life.watch() where state != .new { return state == .running }
             return nil
