@@ -2,6 +2,7 @@ import GattherdBlueZ
 import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
+import GattherdSync
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct LinkTests {
@@ -462,10 +463,14 @@ import Testing
     }
 
     @Test func `a changed table is reported when no more changes follow`() async throws {
-        try await Stage.run { stage in
+        let loop = EventLoop(name: "test")
+        try await Stage.run(loop: loop) { stage in
             let characteristic = try await stage.connected()
-            await stage.fake.remove(FakeBlueZ.measurement)
-            await stage.fake.remove(FakeBlueZ.control)
+            await loop.standStill {
+                await stage.fake.remove(FakeBlueZ.measurement)
+                await stage.fake.remove(FakeBlueZ.control)
+                await stage.fake.makeRoundTrip()
+            }
             try await stage.events.expect(.servicesChanged(Self.id))
             let central = stage.central
             let reading = await outcome { () throws(BluetoothError) in try await central.read(characteristic) }
@@ -474,5 +479,6 @@ import Testing
             try await stage.events.expect(.disconnected(Self.id))
             #expect(stage.events.seen.filter { $0 == .servicesChanged(Self.id) }.count == 1)
         }
+        loop.stop()
     }
 }

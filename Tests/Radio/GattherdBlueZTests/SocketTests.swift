@@ -52,16 +52,22 @@ import Testing
     }
 
     @Test func `packets queued before the end of the link are delivered`() async throws {
-        try await Stage.run { stage in
+        let loop = EventLoop(name: "test")
+        try await Stage.run(loop: loop) { stage in
             let pair = try await subscribed(stage)
             let sent: [[UInt8]] = (0..<200).map { $0 % 3 == 0 ? [] : [UInt8($0)] }
-            for octets in sent { pair.send(octets) }
-            pair.hangUp()
-            await stage.fake.setConnected(false)
+            // The end of the link reaches the central's thread in time after that of the socket.
+            await loop.standStill {
+                for octets in sent { pair.send(octets) }
+                pair.hangUp()
+                await stage.fake.setConnected(false)
+                await stage.fake.makeRoundTrip()
+            }
             try await stage.events.expect(.disconnected(Stage.peripheral))
             #expect(stage.sink.values == sent)
             #expect(!stage.events.seen.contains(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral)))
         }
+        loop.stop()
     }
 
     @Test func `packets still in the socket at the signal of the link's end are delivered`() async throws {
@@ -125,7 +131,7 @@ import Testing
 
     @Test func `AcquireNotify without an answer times out and is not repeated`() async throws {
         var limits = BlueZCentral.Limits()
-        limits.operation = .milliseconds(50)
+        limits.attribute = .milliseconds(50)
         try await Stage.run(limits: limits) { stage in
             let characteristic = try await stage.connected()
             await stage.fake.hang("AcquireNotify")

@@ -103,7 +103,7 @@ import Testing
             try await cycles(0..<20, central, simulator)
             // Background work ends a moment later.
             var after = try await Traces(central, observer)
-            for _ in 0..<100 where after != before {
+            for _ in 0..<1000 where after != before {
                 try await Task.sleep(for: .milliseconds(50))
                 after = try await Traces(central, observer)
             }

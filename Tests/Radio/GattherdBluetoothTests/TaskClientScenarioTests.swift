@@ -70,6 +70,7 @@ import Testing
             let changes = safe.connectionStateChanges()
             safe.addConnectionTask { try await Self.authenticate($0) }
             try await safe.connect(timeout: .seconds(60), autoconnect: Self.quick)
+            try await safe.write([1] as [UInt8], to: Self.drawer)
             let users = (0..<4).map { _ in Task { await Self.use(safe) } }
             for round in 0..<10 {
                 await changes.wait(for: .ready, orPresent: true)
