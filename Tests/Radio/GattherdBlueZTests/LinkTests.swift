@@ -329,7 +329,39 @@ import Testing
         }
     }
 
+    @Test func `an attempt whose peripheral is removed ends, although bluetoothd does not answer`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.hang("Connect")
+            async let attempt = connect(stage, .seconds(3600))
+            await stage.fake.waitForCall("Connect")
+            await stage.fake.remove(FakeBlueZ.device)
+            #expect(await attempt.kind == .unknownPeripheral)
+        }
+    }
+
+    @Test func `an attempt whose peripheral is removed has the reason that bluetoothd answers`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { fake, call in
+                fake.remove(FakeBlueZ.device)
+                try call.fail(DBusError(name: "org.bluez.Error.Failed", message: "le-connection-abort-by-local"))
+            }
+            #expect(await connect(stage).kind == .connectionFailed)
+        }
+    }
+
     // MARK: - Disconnecting and forgetting
+
+    @Test func `a disconnect whose peripheral is removed ends, although bluetoothd does not answer`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .seconds(3600)
+        try await Stage.run(limits: limits) { stage in
+            await stage.fake.hang("Disconnect")
+            async let end: Void = stage.central.disconnect(Self.id)
+            await stage.fake.waitForCall("Disconnect")
+            await stage.fake.remove(FakeBlueZ.device)
+            try await end
+        }
+    }
 
     @Test func `disconnecting an unconnected or unknown peripheral succeeds`() async throws {
         try await Stage.run { stage in

@@ -114,6 +114,22 @@ import Testing
         }
     }
 
+    @Test func `a peripheral that is removed during an attempt is searched for by a scan`() async throws {
+        try await Bench.run { bench in
+            bench.backend.know(FakeBackend.strap)
+            bench.backend.hang("connect")
+            let strap = try bench.strap
+            async let connecting: Void = strap.connect()
+            await bench.backend.waitUntilAsked("connect 1")
+            bench.backend.remove(FakeBackend.strap)
+            bench.backend.release("connect")
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.advertise(FakeBackend.strap)
+            try await connecting
+            #expect(strap.connectionState == .ready)
+        }
+    }
+
     @Test func `a peripheral that is not found in time is a timeout`() async throws {
         try await Bench.run { bench in
             let result = await outcome {

@@ -5,6 +5,8 @@ import GattherdDBus
 final class BluetoothdClient {
     /// The time limit of a round trip, which only puts messages in order.
     private static let roundTripLimit = Duration.seconds(2)
+    /// The time after the removal of an object in which answers to its calls may come.
+    private static let removalLimit = Duration.seconds(1)
 
     /// The connection to the bus, while there is one.
     private(set) var bus: DBusConnection?
@@ -133,6 +135,14 @@ final class BluetoothdClient {
         }
     }
 
+    /// Ends the wait for the calls of an object that bluetoothd has removed, after a moment.
+    ///
+    /// After a failed attempt to connect, BlueZ removes the object and then answers. It never answers if another client
+    /// has removed the peripheral.
+    func abandonCalls(ofRemoved path: String) {
+        bus?.abandonCalls(of: path, after: Self.removalLimit, .removed)
+    }
+
     /// Calls bluetoothd without an answer.
     func post(_ path: String, _ interface: String, _ member: String) {
         guard let bus, let owner else { return }
@@ -167,6 +177,10 @@ extension DBusConnection {
 
 extension DBusError {
     static let noBluetoothd = DBusError(name: disconnectedName, message: "bluetoothd is not on the bus")
+    static let removed = DBusError(
+        name: "org.freedesktop.DBus.Error.UnknownObject",
+        message: "BlueZ has removed the object"
+    )
     static let leaving = DBusError(
         name: disconnectedName,
         message: "the connection to bluetoothd is being closed"

@@ -39,7 +39,9 @@ final class SignalRouter {
         case "oa{sa{sv}}" where signal.isSignal(BlueZ.objectManager, "InterfacesAdded"):
             objects.update { $0.add(arguments[0].string ?? "", arguments[1]) }
         case "oas" where signal.isSignal(BlueZ.objectManager, "InterfacesRemoved"):
-            objects.update { $0.remove(arguments[0].string ?? "", arguments[1].strings ?? []) }
+            let (path, interfaces) = (arguments[0].string ?? "", arguments[1].strings ?? [])
+            objects.update { $0.remove(path, interfaces) }
+            if interfaces.contains(BlueZ.device) { parts.client.abandonCalls(ofRemoved: path) }
         case "sa{sv}as" where signal.isSignal(BlueZ.properties, "PropertiesChanged"):
             let path = signal.path
             objects.update { $0.change(path, arguments[0].string ?? "", arguments[1], arguments[2].strings ?? []) }

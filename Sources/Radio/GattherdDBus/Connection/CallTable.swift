@@ -33,6 +33,9 @@ struct CallTable {
     /// Calls that were given up after they had been sent, and have no answer yet.
     var abandonedCount: Int { abandoned.count }
 
+    /// The calls of an object without an answer, sent or not.
+    func ids(of path: String) -> [UInt64] { calls.filter { $0.value.message.path == path }.keys.sorted() }
+
     mutating func makeID() -> UInt64 {
         defer { nextID += 1 }
         return nextID

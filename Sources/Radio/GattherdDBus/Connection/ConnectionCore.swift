@@ -129,6 +129,13 @@ extension ConnectionCore {
         sendWaitingCalls()
     }
 
+    /// Ends the wait for the present calls of an object after a delay, unless they have ended by then.
+    func abandonCalls(of path: String, after delay: Duration, _ error: DBusError) {
+        for id in calls.ids(of: path) {
+            loop.schedule(after: delay) { [weak self] in self?.abandon(id, error) }
+        }
+    }
+
     private func sendWaitingCalls() {
         while let (id, message) = calls.dequeue() {
             do throws(DBusError) {

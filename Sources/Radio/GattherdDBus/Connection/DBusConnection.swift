@@ -237,6 +237,12 @@ extension DBusConnection {
         }
     }
 
+    /// Ends the wait for the present calls of an object with `error` after a delay, unless they have ended by then; on
+    /// the loop.
+    public nonisolated func abandonCalls(of path: String, after delay: Duration, _ error: DBusError) {
+        core.value.abandonCalls(of: path, after: delay, error)
+    }
+
     /// Calls `handler` once, when the connection ends for whatever reason; on the loop.
     ///
     /// The bus sees the end after the handler has returned, unless the bus itself ended the connection.

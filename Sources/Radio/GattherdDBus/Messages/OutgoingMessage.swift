@@ -16,6 +16,12 @@ import CDBus
         unsafe dbus_message_unref(raw)
     }
 
+    /// The object that the message is for or from; empty for an answer.
+    var path: String {
+        guard let path = unsafe dbus_message_get_path(raw) else { return "" }
+        return unsafe String(cString: path)
+    }
+
     /// The encoded message; call once only.
     func bytes(serial: UInt32) throws(DBusError) -> [UInt8] {
         var start: UnsafeMutablePointer<CChar>?
