@@ -26,7 +26,7 @@ import Testing
 
     @Test func `a kept peripheral waits for its turn beyond the limit, and a caller does not`() async throws {
         let turns = ConnectTurns(ConnectQueue(timeout: .seconds(3600)), scanDelay: .seconds(3600))
-        try await Bench.run(turns: turns, { $0.connectTimeout = .seconds(1) }) { bench in
+        try await Bench.run(turns: turns, { $0.connectTimeout = .seconds(3) }) { bench in
             let (strap, kept) = (try bench.strap, bench.central.peripheral(FakeBackend.dial))
             let third = Self.peripheral(3)
             for id in [FakeBackend.strap, FakeBackend.dial, third] { bench.backend.know(id) }

@@ -120,8 +120,8 @@ import Testing
         let log = Log(threshold: .debug) { entry in
             // The discovery has succeeded, and the model is about to continue.
             guard entry.fields.contains(where: { $0.value == "discover" }) else { return }
-            let end = end.withLock { $0 }
-            end()
+            let action = end.withLock { $0 }
+            action()
         }
         let backend = FakeBackend()
         let central = Central(backend: backend, log: log)
