@@ -42,13 +42,18 @@ struct TLSTests {
         }
     }
 
-    /// The fault of an attempt to connect; `nil` if it succeeds.
-    private func fault(_ port: Int, _ tls: TLSSettings, host: String = "localhost") async throws -> BrokerFault? {
+    /// Returns the fault of an attempt to connect; a server that does not answer is given up after `limit`.
+    private func fault(
+        _ port: Int,
+        _ tls: TLSSettings,
+        host: String = "localhost",
+        within limit: Duration = .seconds(60)
+    ) async throws -> BrokerFault? {
         let delivery = DeliveryFixture(try Broker()).delivery(.v5) { settings in
             settings.host = host
             settings.port = UInt16(port)
             settings.tls = tls
-            settings.options.connectTimeout = .seconds(1)
+            settings.options.connectTimeout = limit
         }
         let result = LatestValue<BrokerFault?>(nil)
         await delivery.running { result.set(await delivery.waitForFault()) }
@@ -152,10 +157,10 @@ struct TLSTests {
         let identity = try await authority.identity(for: "DNS:localhost", "IP:127.0.0.1")
         let names = ["-servername", "other", "-cert2", identity.certificate, "-key2", identity.key]
         let named = try await TLSServer(identity, names)
-        _ = try await fault(named.port, settings())
+        _ = try await fault(named.port, settings(), within: .seconds(2))
         #expect(await named.line(with: "Hostname in TLS extension") == "Hostname in TLS extension: \"localhost\"")
         let strict = try await TLSServer(identity, names + ["-servername_fatal"])
-        let fault = try await fault(strict.port, settings(), host: "127.0.0.1")
+        let fault = try await fault(strict.port, settings(), host: "127.0.0.1", within: .seconds(2))
         #expect(fault?.detail.contains("in time") == true, "an address would be refused as a wrong name")
     }
 
