@@ -124,7 +124,7 @@ struct BrokerFaultTests {
         }
         let log = TestLog()
         log.commit(1)
-        try await broker.delivery(log).running { await log.waitForCursor(1) }
+        try await broker.delivery(log) { $0.stopPatiently() }.running { await log.waitForCursor(1) }
         try await eventually { hasEnded.withLock { $0 } }
         #expect(kinds.withLock { $0.last == .disconnect } == (reason == 0))
     }

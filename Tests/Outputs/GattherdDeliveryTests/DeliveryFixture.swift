@@ -98,6 +98,11 @@ struct DeliveryFixture: Sendable {
 }
 
 extension DeliverySettings {
+    /// Lets a stop wait for the broker's last answers on a slow machine too; without them it sends no DISCONNECT.
+    mutating func stopPatiently() {
+        options.stopLimit = .seconds(60)
+    }
+
     /// Uses realistic waiting times, for brokers that restart and the subscribers that lose them.
     mutating func waitInEarnest() {
         options.reconnectPause = DeliveryMachine.Options().reconnectPause
@@ -106,8 +111,11 @@ extension DeliverySettings {
 }
 
 extension FakeBroker {
-    func delivery(_ log: TestLog) throws -> MQTTDelivery {
-        delivery(DeliveryFixture(try Broker(), log: log))
+    func delivery(
+        _ log: TestLog,
+        _ change: (inout DeliverySettings) -> Void = { _ in }
+    ) throws -> MQTTDelivery {
+        delivery(DeliveryFixture(try Broker(), log: log), .v5, change)
     }
 
     /// Returns a delivery to the broker that reconnects at once and publishes nothing twice.

@@ -146,7 +146,7 @@ struct PressureTests {
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.log.commit(1)
-        let delivery = broker.delivery(fixture)
+        let delivery = broker.delivery(fixture) { $0.stopPatiently() }
         try await delivery.running {
             try await eventually { fixture.requests.withLock { $0.count } == 100 }
         }

@@ -201,7 +201,7 @@ struct SessionTests {
     func `a clean stop publishes everything as offline`(version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
-        let delivery = fixture.delivery(version)
+        let delivery = fixture.delivery(version) { $0.stopPatiently() }
         for number in 0..<40 { delivery.update(DeliveryFixture.status("d\(number)", .ready)) }
         await delivery.running { await subscriber.messages { $0.last(on: "bridge/state") == "online" } }
         let messages = await subscriber.messages { $0.last(on: "bridge/state") == "offline" }
