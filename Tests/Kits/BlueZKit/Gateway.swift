@@ -33,7 +33,8 @@ public final class Gateway: Sendable {
     ) async throws {
         self.peripherals = peripherals
         folder = try TemporaryFolder()
-        broker = try Broker()
+        // By default, mosquitto would drop messages for a subscriber that waits a quarter of a second for a processor.
+        broker = try Broker(settings: ["max_queued_messages 0"])
         try await broker.start()
         stack = try await kind.start(peripherals.scenario)
         let path = disk.map { $0 + "/history.db" } ?? folder.file("history.db")

@@ -27,7 +27,8 @@ struct ReadingDeliveryTests {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(4000)
-        await fixture.delivery().running {
+        // The subscriber may wait a second for the processor before the broker's queue of 1000 messages is full.
+        await fixture.delivery { $0.options.pace = TokenBucket(rate: 1000) }.running {
             let messages = await subscriber.messages { $0.seqs.count >= 4000 }
             #expect(messages.seqs == Array(1...4000))
         }
@@ -37,7 +38,8 @@ struct ReadingDeliveryTests {
         let fixture = try await DeliveryFixture.started(settings: ["max_queued_messages 50", "max_inflight_messages 1"])
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(150)
-        await fixture.delivery { $0.options.pace = TokenBucket(rate: 200, burst: 5) }.running {
+        // As above, a second for the subscriber.
+        await fixture.delivery { $0.options.pace = TokenBucket(rate: 50, burst: 5) }.running {
             let messages = await subscriber.messages { $0.seqs.count >= 150 }
             #expect(messages.seqs == Array(1...150))
         }
