@@ -98,7 +98,7 @@ import Testing
 
     @Test func `an idle stream stays open until the server stops`() async throws {
         var limits = HTTPLimits()
-        limits.requestTime = .milliseconds(50)
+        limits.requestTime = .seconds(2)
         limits.responseTime = .milliseconds(50)
         limits.idleTime = .milliseconds(50)
         let latest = Locked<EventChannel?>(nil)
