@@ -98,31 +98,6 @@ public final class Broker: Sendable {
         let status = try await ChildProcess("mosquitto_passwd", ["-U", folder.file("passwords")]).wait()
         guard status == .exited(0) else { throw NotListening() }
     }
-
-    /// Returns a free port below the kernel's ephemeral range.
-    ///
-    /// No outgoing connection of another test can take it while nothing listens there.
-    public static func freePort() throws -> Int {
-        for _ in 0..<100 {
-            let port = in_port_t.random(in: 20_000..<32_000)
-            if isFree(port) { return Int(port) }
-        }
-        throw NotListening()
-    }
-
-    private static func isFree(_ port: in_port_t) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        return unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                unsafe bind(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-    }
 }
 
 /// A message that a subscriber received.
