@@ -18,12 +18,12 @@ import Testing
         let folder = try TemporaryFolder()
         self.folder = folder
         try folder.write(Self.text(in: folder), to: "gattherd.yaml")
-        daemon = try ChildProcess(
-            Programs.path("gattherd"),
-            ["run", "--config", folder.file("gattherd.yaml")],
-            errors: .null
-        )
-        try await eventually { FileManager.default.fileExists(atPath: folder.file("elsewhere.db.sock")) }
+        let configuration = ["--config", folder.file("gattherd.yaml")]
+        daemon = try ChildProcess(Programs.path("gattherd"), ["run"] + configuration, errors: .null)
+        // The device has a state only after the daemon's start, in which the socket appears early.
+        try await eventually {
+            try await Programs.run(Programs.path("gattherd"), ["status"] + configuration).1.contains("strap")
+        }
     }
 
     private static func text(in folder: TemporaryFolder, _ more: String = "") -> String {

@@ -22,9 +22,12 @@ import Testing
             http: {listen: "127.0.0.1:\(port)", token_file: token}
             mqtt: {url: "mqtt://127.0.0.1:1", username: u, password_file: password}
             """
-        let file = try folder.write(text, to: "gattherd.yaml")
-        daemon = try ChildProcess(Programs.path("gattherd"), ["run", "--config", file], errors: .null)
-        try await eventually { FileManager.default.fileExists(atPath: folder.file("gattherd.db.sock")) }
+        let configuration = ["--config", try folder.write(text, to: "gattherd.yaml")]
+        daemon = try ChildProcess(Programs.path("gattherd"), ["run"] + configuration, errors: .null)
+        // The device has a state only after the daemon's start, in which the socket appears early.
+        try await eventually {
+            try await Programs.run(Programs.path("gattherd"), ["status"] + configuration).1.contains("strap")
+        }
     }
 
     private static func token(_ letter: Character) -> String { String(repeating: letter, count: 64) + "\n" }
@@ -64,12 +67,8 @@ import Testing
     @Test func `commands reach the daemon while its file is away`() async throws {
         let file = folder.file("gattherd.yaml")
         try FileManager.default.removeItem(atPath: file)
-        // The device has a state only after the daemon's start.
-        try await eventually {
-            let (code, output) = try await Programs.run(Programs.path("gattherd"), ["status", "--config", file])
-            #expect(code == 0)
-            return output.contains("strap")
-        }
+        let (code, output) = try await Programs.run(Programs.path("gattherd"), ["status", "--config", file])
+        #expect(code == 0 && output.contains("strap"))
         await stop()
     }
 
