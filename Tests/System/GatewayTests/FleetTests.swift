@@ -63,8 +63,12 @@ struct FleetTests {
             "SELECT value FROM history WHERE device = 'walker' AND metric = 'heart_rate' AND source = 'notify'"
         )
         let stored = rows.compactMap { Int($0[1]) }
-        #expect(Set(stored).count == stored.count, "readings were stored twice")
-        // The heart rate names its notification. Values on their way when the radio lost the link are lost.
+        // The heart rate names its notification, but every 500th has the same; a slow machine needs more than 500.
+        let heartRates = sent.compactMap { entry in entry.n.map { 256 + $0 % 500 } }
+        let copies = Dictionary(stored.map { ($0, 1) }, uniquingKeysWith: +)
+        let repeated = copies.filter { heartRate, count in count > max(1, heartRates.count { $0 == heartRate }) }
+        #expect(repeated.isEmpty, "readings were stored twice")
+        // Values on their way when the radio lost the link are lost.
         let lost = sent.filter { entry in
             guard let number = entry.n, !stored.contains(256 + number % 500) else { return false }
             return !ends.contains { $0 - entry.t >= 0 && $0 - entry.t < 600_000 }
