@@ -195,28 +195,36 @@ struct CentreFaultTests {
     }
 
     @Test func `a deadlock is tried again`() async throws {
-        let centre = try await Centre(settings: ["deadlock_timeout=3s"])
+        let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
-        let other = try await Self.lock("gattherd.event", centre)
+        let gate = try await Self.lock("gattherd.event", centre)
+        let other = try await Self.lock("gattherd.reject", centre)
         let event = LifecycleEvent(time: Entries.time, device: nil, kind: "daemon", detail: "{}")
-        let entries = Entries.numbered(1...20) + [.event(event, seq: 21)]
+        let reject = Reject(time: Entries.time, device: "strap", characteristic: "2a37", payload: [0], reason: "short")
+        let entries = Entries.numbered(1...20) + [.event(event, seq: 21), .reject(reject, seq: 22)]
         async let faults = sink.deliver(entries) { _ in other.close() }
-        let waiting = """
-            SELECT count(*) FROM pg_stat_activity WHERE usename = 'gattherd_attic' AND wait_event_type = 'Lock'
-            """
-        try await eventually { try await centre.value(waiting) == "1" }
-        // The gateway has its journal and waits for the table; this waits for the journal.
-        _ = try? await other.perform(within: .seconds(20)) { (connection, call) throws(PostgresError) in
+        try await Self.waitForLock(of: "gattherd_attic", centre)
+        // The gateway has its journal, for which this waits. Behind the gate it waits for the table that this has.
+        async let end: Void? = try? other.perform(within: .seconds(20)) { (connection, call) throws(PostgresError) in
             try connection.script("SET deadlock_timeout = '1min'; UPDATE gattherd.journal SET since = since") {
                 call.mayContinue
             }
         }
+        try await Self.waitForLock(of: "postgres", centre)
+        gate.close()
+        _ = await end
         other.close()
         let kinds = try await faults.map(\.kind)
         #expect(kinds == [.unavailable])
         try await Self.expectAll(centre, 20)
         #expect(try await centre.value("SELECT count(*) FROM gattherd.events") == "1")
+    }
+
+    /// Waits until a connection of a user waits for a lock.
+    private static func waitForLock(of user: String, _ centre: Centre) async throws {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE usename = '\(user)' AND wait_event_type = 'Lock'"
+        try await eventually { try await centre.value(sql) == "1" }
     }
 
     /// Returns a client that holds a lock on a table until it is closed.
