@@ -86,18 +86,19 @@ import Testing
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         var daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
-        var gaps: [DeliveryAudit.Gap] = []
+        var (gaps, crashes) = ([DeliveryAudit.Gap](), [CrashState]())
         for round in 2...3 {
             try await gateway.waitForReadings(20)
             let start = try await gateway.lastTime - 500_000
             daemon.signal(SIGKILL)
             _ = await daemon.wait()
+            crashes.append(try await gateway.crashState())
             daemon = try gateway.startDaemon()
             try await gateway.waitUntilReady(times: round)
             gaps.append(start...(try await gateway.lastTime))
         }
         try await gateway.waitForReadings(20)
-        try await gateway.expectAgreement(subscriber, gaps: gaps)
+        try await gateway.expectAgreement(subscriber, gaps: gaps, crashes: crashes)
         for (_, address) in gateway.peripherals.devices {
             #expect(try await gateway.truth().connections(of: address) == 1, "the links were adopted")
         }
@@ -116,6 +117,7 @@ import Testing
         let start = try await gateway.lastTime - 500_000
         daemon.signal(SIGKILL)
         _ = await daemon.wait()
+        let crash = try await gateway.crashState()
         daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady(times: 2)
         let gap = start...(try await gateway.lastTime)
@@ -123,7 +125,7 @@ import Testing
         try await gateway.broker.start()
         try await gateway.silence()
         try await gateway.waitUntilDelivered()
-        try await gateway.expectAgreement(subscriber, gaps: [gap])
+        try await gateway.expectAgreement(subscriber, gaps: [gap], crashes: [crash])
         try await gateway.end(daemon)
     }
 
