@@ -43,10 +43,10 @@ import Testing
             #expect(try await bench.run("capture", "probe", capture, "--count", "20").0 == 0)
             #expect(try bench.text("probe.jsonl").contains(#""characteristic":"2a37","source":"notify""#))
             #expect(try await bench.run("write", "probe", "fff2", "01 02").0 == 0)
-            #expect(try bench.count("write") == 1)
+            #expect(try await bench.count("write") == 1)
             #expect(try await bench.run("read", "probe", "dead").0 == 69)
         }
-        #expect(try bench.count("connect") == 1)
+        #expect(try await bench.count("connect") == 1)
         #expect(try await rows(bench, "stream = 'heart_rate' AND source = 'read'") == 0)
         #expect(try await rows(bench, "stream = 'battery'") <= 1)
         let stored = try await rows(bench, "stream = 'heart_rate'")
@@ -65,7 +65,7 @@ import Testing
             try await eventually { try await bench.run("status", "--json").1.contains(#""attempt":4"#) }
             #expect(try await bench.run("inspect", "probe").0 == 0)
             #expect(try await bench.run("status", "--json").1.contains(#""state":"ready""#))
-            #expect(try bench.count("connect") - bench.count("disconnect") == 1)
+            #expect(try await bench.count("connect") - bench.count("disconnect") == 1)
         }
     }
 
@@ -73,10 +73,10 @@ import Testing
         let bench = try await PeripheralBench(Self.scenario)
         try await bench.withDaemon {
             #expect(try await bench.run("disconnect", "probe").0 == 0)
-            try await eventually { try bench.count("disconnect") == 1 }
+            try await eventually { try await bench.count("disconnect") == 1 }
             #expect(try await bench.run("read", "probe", "2a19").0 == 0)
-            #expect(try bench.count("connect") == 2)
-            #expect(try bench.count("disconnect") == 2)
+            #expect(try await bench.count("connect") == 2)
+            #expect(try await bench.count("disconnect") == 2)
         }
     }
 

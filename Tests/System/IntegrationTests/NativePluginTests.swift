@@ -82,7 +82,7 @@ import Testing
                 try await value(bench, "SELECT count(DISTINCT value) FROM history WHERE metric = 'temperature'") == "2"
             }
         }
-        #expect(try bench.count("connect") == 0)
+        #expect(try await bench.count("connect") == 0)
         #expect(try await value(bench, "SELECT DISTINCT source FROM history") == "advert")
         let range = "SELECT min(value) || ' ' || max(value) FROM history WHERE metric <> 'rssi'"
         #expect(try await value(bench, range) == "25.0 25.01")

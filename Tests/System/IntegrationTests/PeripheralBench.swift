@@ -67,8 +67,11 @@ final class PeripheralBench: Sendable {
     }
 
     /// Returns the number of the peripheral's events of one kind.
-    func count(_ event: String) throws -> Int {
-        try text("truth").split(separator: "\n").count { $0.contains("\"event\":\"\(event)\"") }
+    ///
+    /// The simulator sends answers before it writes their events. Its answer to another order shows that it has.
+    func count(_ event: String) async throws -> Int {
+        try await order("status")
+        return try text("truth").split(separator: "\n").count { $0.contains("\"event\":\"\(event)\"") }
     }
 
     func order(_ words: String...) async throws {
