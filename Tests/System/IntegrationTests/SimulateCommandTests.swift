@@ -54,6 +54,9 @@ import Testing
                     + " AND source = 'advert' AND profile = 'ruuvitag'"
             ) == "1"
         }
+        try await eventually {
+            try await shell.value("SELECT count(*) > 0 FROM history WHERE device = 'dial' AND metric = 'number'") == "1"
+        }
         try await watch(run)
         try await browse(run)
         try await command(with: String(database.dropLast("history.db".count)) + "gattherd.yaml")
@@ -108,7 +111,8 @@ import Testing
         let port = try #require(run.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:([0-9]+)\//)?.1)
         let client = try RawClient(try #require(UInt16(port)))
         #expect(client.get("/healthz").body == "ok\n")
-        #expect(client.get("/readyz").status == 200)
+        // The broker is not needed for links and history, and may be reached later.
+        try await eventually { client.get("/readyz").status == 200 }
         let metrics = client.get("/metrics").body
         #expect(metrics.contains(#"gattherd_device_state{device="dial",state="ready"} 1"#))
         #expect(metrics.contains(#"gattherd_output_up{output="mqtt"} 1"#))
