@@ -19,6 +19,25 @@ extension Gateway {
         )
     }
 
+    /// Repeats the audit until it is as expected, and returns the last one.
+    ///
+    /// Gives up when 50 audits in a row, 200 ms apart, find no new reading. Audits are counted instead of seconds so
+    /// that a stalled machine does not fail the test.
+    public func audit(
+        of subscriber: Subscriber,
+        until isExpected: (DeliveryAudit) -> Bool
+    ) async throws -> DeliveryAudit {
+        var audit = try await audit(of: subscriber)
+        var idlePolls = 0
+        while !isExpected(audit), idlePolls < 50 {
+            try await Task.sleep(for: .milliseconds(200))
+            let before = audit.entryCount
+            audit = try await self.audit(of: subscriber)
+            idlePolls = audit.entryCount == before ? idlePolls + 1 : 0
+        }
+        return audit
+    }
+
     /// The notified and indicated readings of `history`, in the order of `seq`.
     public func stored() async throws -> [DeliveryAudit.Stored] {
         let rows = try await database.rows(

@@ -7,10 +7,9 @@ import Testing
 extension Gateway {
     /// Stops the notifications and expects that peripherals, history and subscriber agree.
     ///
-    /// Fails when 50 polls in a row, 200 ms apart, find no new reading. Polls are counted instead of seconds so that a
-    /// stalled machine does not fail the test. The subscriber must have subscribed before the daemon started. Values
-    /// may be missing if they were sent in the `tail`, the last microseconds of a link, or in one of the `gaps`, while
-    /// a part of the host was down. After the last commit before one of the `crashes` they may be missing too.
+    /// The subscriber must have subscribed before the daemon started. Values may be missing if they were sent in the
+    /// `tail`, the last microseconds of a link, or in one of the `gaps`, while a part of the host was down. After the
+    /// last commit before one of the `crashes` they may be missing too.
     func expectAgreement(
         _ subscriber: Subscriber,
         tail: Int = 1_000_000,
@@ -24,14 +23,7 @@ extension Gateway {
             let outages = crashes.isEmpty ? [:] : audit.outages(crashes, ready: ready)
             return audit.problems(tail: tail, gaps: gaps, of: outages)
         }
-        var audit = try await audit(of: subscriber)
-        var idlePolls = 0
-        while !disagreements(audit).isEmpty, idlePolls < 50 {
-            try await Task.sleep(for: .milliseconds(200))
-            let before = audit.entryCount
-            audit = try await self.audit(of: subscriber)
-            idlePolls = audit.entryCount == before ? idlePolls + 1 : 0
-        }
+        let audit = try await audit(of: subscriber) { disagreements($0).isEmpty }
         let problems = disagreements(audit)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))", sourceLocation: sourceLocation)
         #expect(audit.storedCount > 0, sourceLocation: sourceLocation)

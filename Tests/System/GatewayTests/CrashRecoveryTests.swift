@@ -92,9 +92,12 @@ import Testing
         let last = Int(try await gateway.database.value("SELECT max(seq) FROM history"))
         // Retained readings that a killed broker lost may follow.
         try await eventually { subscriber.seqs.contains { $0 == last } }
-        let audit = try await gateway.audit(of: subscriber)
-        let windows = audit.outages(crashes, ready: try await gateway.readyTimes())
-        let problems = audit.problems(tail: 0, of: windows)
+        let ready = try await gateway.readyTimes()
+        func disagreements(_ audit: DeliveryAudit) -> [DeliveryAudit.Problem] {
+            audit.problems(tail: 0, of: audit.outages(crashes, ready: ready))
+        }
+        let audit = try await gateway.audit(of: subscriber) { disagreements($0).isEmpty }
+        let problems = disagreements(audit)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
         // A slow machine may store only the readings that the test waits for, 20 of each device.
         #expect(audit.storedCount > 20 * Self.count)
