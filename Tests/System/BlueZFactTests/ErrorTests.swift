@@ -160,7 +160,7 @@ import Testing
     @Test func `calls fail at once while bluetoothd is away`() async throws {
         try await BlueZFixture.run(.strap()) { fixture in
             fixture.client.removeEvents()
-            async let restart: Void = fixture.order("restart-daemon", "1500ms")
+            async let restart: Void = fixture.order("restart-daemon", "5000ms")
             try await fixture.client.waitForEvents { $0.contains(.daemon(isRunning: false)) }
             let outcome = await fixture.client.adapter.outcome("StartDiscovery")
             #expect(outcome == #"org.freedesktop.DBus.Error.NameHasNoOwner: Name "org.bluez" does not exist"#)
