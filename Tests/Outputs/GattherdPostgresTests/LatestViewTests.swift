@@ -75,6 +75,33 @@ struct LatestViewTests {
         #expect(try await Self.latest(centre) == [["attic", latest, latest]])
     }
 
+    @Test func `a correction finds the newest reading of a series among copies of what another gateway heard`()
+        async throws
+    {
+        let centre = try await Centre()
+        let (wrong, right) = (Self.now(-50), Self.now(-60))
+        let heard = [Entries.heard(1, at: wrong, 20), Entries.heard(2, at: right, 21)]
+        try await centre.sink(of: "attic").deliver(heard)
+        let correction = ClockCorrection(after: 0, through: 1, shift: .seconds(-3600))
+        try await centre.sink(of: "cellar").deliver(heard + [.correction(correction, seq: 3)])
+        let last = "SELECT metric, last_ts FROM gattherd.series WHERE gateway = 'cellar' ORDER BY 1"
+        let expected = ["rssi", "temperature"].map { [$0, "\(right.microseconds)"] }
+        #expect(try await centre.rows(last) == expected)
+    }
+
+    @Test func `a correction moves the newest reading of a series that has only copies`() async throws {
+        let centre = try await Centre()
+        let time = Self.now(-60)
+        // Without a signal strength, a copy leaves no sample of its gateway.
+        let sample = Sample(metric: 0, value: .real(20))
+        let reading = JournalReading(seq: 1, stream: Entries.tag, time: time, source: .advert, samples: [sample])
+        try await centre.sink(of: "attic").deliver([.reading(reading)])
+        let correction = ClockCorrection(after: 0, through: 1, shift: .seconds(-10))
+        try await centre.sink(of: "cellar").deliver([.reading(reading), .correction(correction, seq: 2)])
+        let last = "SELECT last_ts FROM gattherd.series WHERE gateway = 'cellar'"
+        #expect(try await centre.value(last) == "\(time.advanced(by: .seconds(-10)).microseconds)")
+    }
+
     @Test func `series of one metric have one latest reading, whatever their sources`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -119,7 +119,6 @@ enum FleetCorrections {
             -- Locks in the order of append.
             LOCK TABLE gattherd.sample_other, gattherd.minute_other IN ROW EXCLUSIVE MODE;
             PERFORM gattherd.move_receptions(moved, after, through, shift, from_ts, to_ts);
-            IF quantities IS NULL THEN RETURN; END IF;
             SELECT * INTO worn FROM gattherd.subtract_minutes(moved, after, through, quantities, minutes);
             IF worn.minutes IS NOT NULL THEN
                 SELECT array_agg(w.quantity), array_agg(w.ts) INTO quantities, minutes

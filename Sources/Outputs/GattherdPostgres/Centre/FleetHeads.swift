@@ -14,7 +14,7 @@ enum FleetHeads {
         BEGIN
             SELECT array_agg(h.series), min(h.ts) INTO behind, since FROM gattherd.head h
             WHERE h.ts < until AND h.series IN (
-                SELECT s.series FROM gattherd.sample s
+                SELECT s.series FROM (TABLE gattherd.sample UNION ALL TABLE gattherd.duplicate) AS s
                 WHERE s.series = ANY (all_series) AND s.ts BETWEEN low AND high AND s.journal = moved
                     AND s.seq > advance_heads.after AND s.seq <= advance_heads.through
             );
@@ -22,7 +22,7 @@ enum FleetHeads {
             UPDATE gattherd.head h SET journal = n.journal, seq = n.seq, ts = n.ts, value = n.value,
                 element = n.element, whole = n.whole, label = n.label
             FROM gattherd.head o CROSS JOIN LATERAL (
-                SELECT s.* FROM gattherd.sample s
+                SELECT s.* FROM (TABLE gattherd.sample UNION ALL TABLE gattherd.duplicate) AS s
                 WHERE s.series = o.series AND s.ts > o.ts AND s.ts > since AND s.ts <= until
                 ORDER BY s.ts DESC, s.journal DESC, s.seq DESC, s.element DESC NULLS LAST LIMIT 1
             ) AS n
