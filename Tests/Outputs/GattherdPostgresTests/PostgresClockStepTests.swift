@@ -73,6 +73,38 @@ struct PostgresClockStepTests {
         #expect(times == [["300"], ["600"]])
     }
 
+    @Test func `an extent has few numbers, so that a step of a correction moves few rows`() async throws {
+        let centre = try await Centre()
+        try await centre.sink(of: "attic").deliver(Entries.numbered(1...12_000), batch: 1000)
+        #expect(try await centre.value("SELECT max(last - first) < 3000 FROM gattherd.extent") == "t")
+    }
+
+    @Test func `a step of a correction moves few events and rejects`() async throws {
+        let centre = try await Centre()
+        try await centre.sink(of: "attic").deliver([Entries.reading(1, at: Self.boot, (0, .integer(1)))])
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.reject SELECT 1, n, 0, 'd', 'c', '', '' FROM generate_series(2, 15001) AS n;
+            INSERT INTO gattherd.event SELECT 1, n, 0, NULL, 'daemon', '' FROM generate_series(20001, 30000) AS n;
+            INSERT INTO gattherd.correction VALUES (1, 40000, 0, 30000, \(Self.shift), 0)
+            """
+        )
+        let moved = """
+            SELECT (SELECT count(*) FROM gattherd.event WHERE ts = \(Self.shift))
+                + (SELECT count(*) FROM gattherd.reject WHERE ts = \(Self.shift))
+            """
+        var (before, isLeft) = (0, true)
+        while isLeft {
+            isLeft = try await centre.value("SELECT gattherd.correct_journal(1, 1)") == "t"
+            let now = try #require(Int(try await centre.value(moved)))
+            #expect(now - before <= 10_000)
+            before = now
+        }
+        #expect(before == 25_000)
+        let time = Self.boot.microseconds + Self.shift
+        #expect(try await centre.value("SELECT ts FROM gattherd.history") == "\(time)")
+    }
+
     @Test func `a correction that cannot be applied does not stop the entries`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

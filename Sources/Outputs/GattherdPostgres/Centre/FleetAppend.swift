@@ -131,6 +131,7 @@ enum FleetAppend {
         $$;
 
         -- Records what a run of rows covers, so that a correction finds its rows without an index by number.
+        -- A correction moves one extent at a time, so an extent has few numbers: a reading may have dozens of rows.
         CREATE OR REPLACE FUNCTION gattherd.cover(
             covered int, from_seq bigint, to_seq bigint, from_ts bigint, to_ts bigint
         ) RETURNS void LANGUAGE plpgsql AS $$
@@ -139,7 +140,7 @@ enum FleetAppend {
             SET last = to_seq, first_ts = least(e.first_ts, from_ts), last_ts = greatest(e.last_ts, to_ts)
             WHERE e.journal = covered AND e.first = (SELECT max(x.first)
                 FROM gattherd.extent x WHERE x.journal = covered)
-                AND e.last - e.first < 10000 AND e.came > now() - interval '1 day' AND from_ts::numeric > e.first_ts::numeric - 3600000000
+                AND e.last - e.first < 2000 AND e.came > now() - interval '1 day' AND from_ts::numeric > e.first_ts::numeric - 3600000000
                 AND to_ts::numeric < e.last_ts::numeric + 3600000000;
             IF NOT FOUND THEN
                 INSERT INTO gattherd.extent (journal, first, last, first_ts, last_ts)

@@ -182,12 +182,16 @@ enum FleetCorrections {
             END IF;
         END $$;
 
-        -- Does the next step of the oldest correction of a journal: one extent. Returns true if more is to do.
+        -- Does the next step of the oldest correction of a journal: the rows of one extent, with the events and rejects
+        -- up to its end. If these are many, they are steps of their own. Returns true if more is to do.
         CREATE OR REPLACE FUNCTION gattherd.correct_journal(owner int, corrected int) RETURNS boolean
         LANGUAGE plpgsql AS $$
         DECLARE
             job record;
             span record;
+            -- The end of a step without an extent; NULL if few events and rejects come before it.
+            stop_seq bigint;
+            last_seq bigint;
         BEGIN
             SELECT * INTO job FROM gattherd.correction c WHERE c.journal = corrected ORDER BY c.seq LIMIT 1;
             IF NOT FOUND THEN RETURN false; END IF;
@@ -200,23 +204,31 @@ enum FleetCorrections {
                     SELECT FROM gattherd.extent e WHERE e.journal = corrected AND e.first > job.after
                         AND e.first <= job.through AND q.first_ts BETWEEN e.first_ts AND e.last_ts
                 );
-                UPDATE gattherd.event e SET ts = gattherd.shifted(e.ts, job.shift)
-                WHERE e.journal = corrected AND e.seq > job.after AND e.seq <= job.through;
-                UPDATE gattherd.reject x SET ts = gattherd.shifted(x.ts, job.shift)
-                WHERE x.journal = corrected AND x.seq > job.after AND x.seq <= job.through;
             END IF;
             SELECT * INTO span FROM gattherd.extent e
             WHERE e.journal = corrected AND e.first > job.place AND e.first <= job.through ORDER BY e.first LIMIT 1;
-            IF NOT FOUND THEN
+            SELECT n.seq INTO stop_seq FROM (
+                SELECT e.journal, e.seq FROM gattherd.event e UNION ALL SELECT x.journal, x.seq FROM gattherd.reject x
+            ) AS n
+            WHERE n.journal = corrected AND n.seq > job.place AND n.seq < coalesce(span.first, job.through)
+            ORDER BY n.seq OFFSET 9999 LIMIT 1;
+            last_seq := coalesce(stop_seq, span.last, job.through);
+            UPDATE gattherd.event e SET ts = gattherd.shifted(e.ts, job.shift)
+            WHERE e.journal = corrected AND e.seq > job.place AND e.seq <= last_seq;
+            UPDATE gattherd.reject x SET ts = gattherd.shifted(x.ts, job.shift)
+            WHERE x.journal = corrected AND x.seq > job.place AND x.seq <= last_seq;
+            IF stop_seq IS NULL AND span.first IS NULL THEN
                 DELETE FROM gattherd.correction c WHERE c.journal = corrected AND c.seq = job.seq;
                 RETURN EXISTS (SELECT FROM gattherd.correction c WHERE c.journal = corrected);
             END IF;
-            PERFORM gattherd.move_extent(owner, corrected, span.first - 1, span.last, job.shift, span.first_ts,
-                span.last_ts);
-            UPDATE gattherd.extent e SET first_ts = gattherd.shifted(e.first_ts, job.shift),
-                last_ts = gattherd.shifted(e.last_ts, job.shift)
-            WHERE e.journal = corrected AND e.first = span.first;
-            UPDATE gattherd.correction c SET place = span.last WHERE c.journal = corrected AND c.seq = job.seq;
+            IF stop_seq IS NULL THEN
+                PERFORM gattherd.move_extent(owner, corrected, span.first - 1, span.last, job.shift, span.first_ts,
+                    span.last_ts);
+                UPDATE gattherd.extent e SET first_ts = gattherd.shifted(e.first_ts, job.shift),
+                    last_ts = gattherd.shifted(e.last_ts, job.shift)
+                WHERE e.journal = corrected AND e.first = span.first;
+            END IF;
+            UPDATE gattherd.correction c SET place = last_seq WHERE c.journal = corrected AND c.seq = job.seq;
             RETURN true;
         END $$;
 
