@@ -82,6 +82,27 @@ struct FleetBlockTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.receptions WHERE ts = \(past)") == "1")
     }
 
+    @Test func `partitions of receptions are made ahead once a gateway hears advertisements`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        let time = Timestamp(microseconds: try await Self.past(centre))
+        func hasBlocksOfTomorrow() async throws -> [[String]] {
+            _ = try await centre.rows("UPDATE gattherd.upkeep SET done = '-infinity'")
+            while try await centre.value("SELECT gattherd.maintain()") == "t" {}
+            let tomorrow = "to_char((now() + interval '1 day') AT TIME ZONE 'UTC', 'YYYYMMDD')"
+            return try await centre.rows(
+                """
+                SELECT to_regclass('gattherd.reception_' || \(tomorrow)) IS NOT NULL,
+                    to_regclass('gattherd.duplicate_' || \(tomorrow)) IS NOT NULL
+                """
+            )
+        }
+        try await sink.deliver([Entries.reading(1, at: time, (0, .integer(1)))])
+        #expect(try await hasBlocksOfTomorrow() == [["f", "f"]])
+        try await sink.deliver([Entries.heard(2, at: time, 20)])
+        #expect(try await hasBlocksOfTomorrow() == [["t", "t"]])
+    }
+
     @Test func `a gateway does not wait for one that makes partitions`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -42,11 +42,14 @@ enum FleetUpkeep {
             SELECT floor(extract(epoch FROM moment) * 1000000)::bigint
         $$;
 
+        -- Partitions of receptions, too, because a reader may hold their default partition when a day begins.
         CREATE OR REPLACE FUNCTION gattherd.make_blocks_ahead() RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             today bigint := gattherd.micros(now());
+            days bigint[] := ARRAY(SELECT today + n * 86400000000 FROM generate_series(0, 14) AS n);
         BEGIN
-            PERFORM gattherd.make_blocks(ARRAY(SELECT today + n * 86400000000 FROM generate_series(0, 14) AS n));
+            PERFORM gattherd.make_blocks(days);
+            IF EXISTS (SELECT FROM gattherd.air) THEN PERFORM gattherd.make_reception_blocks(days[:3]); END IF;
         END $$;
 
         -- Forgets the oldest arrivals, and deletes their rows that are in no partition by day: those of wrong clocks.
