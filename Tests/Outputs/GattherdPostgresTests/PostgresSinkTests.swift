@@ -62,6 +62,22 @@ struct PostgresSinkTests {
         #expect(try await centre.rows("SELECT after, through FROM gattherd.gaps") == [["10", "41"]])
     }
 
+    @Test func `a question for the cursor locks nothing that a late batch or a lease needs`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        _ = try await sink.cursor(in: .test)
+        // A batch whose gateway has lost the connection.
+        let late = PostgresClient(try Centre.url(centre.server.port, user: "postgres"))
+        _ = try await late.run("BEGIN")
+        _ = try await late.run("SELECT id FROM gattherd.journal FOR UPDATE")
+        async let cursor = sink.cursor(in: .test)
+        while try await centre.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {}
+        _ = try await late.run("SELECT id FROM gattherd.gateway FOR NO KEY UPDATE NOWAIT")
+        _ = try await late.run("COMMIT")
+        #expect(try await cursor == 0)
+        late.close()
+    }
+
     @Test func `a new epoch starts at 0, and one that continues another goes on from its cursor`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

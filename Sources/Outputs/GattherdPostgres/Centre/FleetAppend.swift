@@ -33,11 +33,10 @@ enum FleetAppend {
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
         DECLARE
             caller int := gattherd.caller();
-            expected text;
+            expected text := (SELECT g.name FROM gattherd.gateway g WHERE g.id = caller);
             found_journal int;
             mine record;
         BEGIN
-            SELECT g.name INTO expected FROM gattherd.gateway g WHERE g.id = caller FOR UPDATE;
             IF expected <> gateway_name THEN
                 RAISE EXCEPTION 'the role "%" is that of the gateway "%", not "%"', session_user, expected,
                     gateway_name
@@ -46,14 +45,18 @@ enum FleetAppend {
             IF NOT EXISTS (
                 SELECT FROM gattherd.epoch e WHERE e.gateway = caller AND e.epoch = position.epoch
             ) THEN
+                -- New epochs come one after the other. For a known one this lock would be held while a late batch has
+                -- the journal: the batch needs the row at its end, and leases of this gateway need it meanwhile.
+                PERFORM FROM gattherd.gateway g WHERE g.id = caller FOR NO KEY UPDATE;
                 SELECT e.journal INTO found_journal
-                FROM string_to_table(earlier, ',') WITH ORDINALITY AS p(epoch, place)
+                FROM string_to_table(position.epoch || ',' || earlier, ',') WITH ORDINALITY AS p(epoch, place)
                 JOIN gattherd.epoch e ON e.gateway = caller AND e.epoch = p.epoch ORDER BY p.place LIMIT 1;
                 IF found_journal IS NULL THEN
                     INSERT INTO gattherd.journal (gateway, epoch) VALUES (caller, position.epoch)
                     RETURNING id INTO found_journal;
                 END IF;
-                INSERT INTO gattherd.epoch (gateway, epoch, journal) VALUES (caller, position.epoch, found_journal);
+                INSERT INTO gattherd.epoch (gateway, epoch, journal) VALUES (caller, position.epoch, found_journal)
+                ON CONFLICT DO NOTHING;
             END IF;
             SELECT * INTO mine FROM gattherd.lock_journal(position.epoch);
             UPDATE gattherd.journal j SET since = greatest(clock_timestamp(), l.since + interval '1 microsecond')
