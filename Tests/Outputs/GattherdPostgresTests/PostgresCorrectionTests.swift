@@ -60,6 +60,20 @@ struct PostgresCorrectionTests {
         }
     }
 
+    @Test func `a correction that was not complete when history was replaced is completed`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10, from: Self.evening))
+        _ = try await centre.rows("INSERT INTO gattherd.correction VALUES (1, 11, 0, 10, 10000000, 0)")
+        try await sink.deliver(Entries.numbered(1...5, from: Self.evening), in: .other)
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.correction") == "0")
+        for (epoch, shift) in [(JournalEpoch.test, Duration.seconds(10)), (.other, .zero)] {
+            let first = Self.evening.advanced(by: shift + .milliseconds(10)).microseconds
+            let found = try await centre.value("SELECT min(ts) FROM gattherd.history WHERE epoch = '\(epoch.text)'")
+            #expect(found == "\(first)")
+        }
+    }
+
     @Test func `the first time of a series moves once by a correction of many extents`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

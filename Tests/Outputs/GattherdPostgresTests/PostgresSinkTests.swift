@@ -99,6 +99,7 @@ struct PostgresSinkTests {
         _ = try await centre.rows("INSERT INTO gattherd.correction VALUES (1, 100, 0, 10, 10000000, 0)")
         let copy = JournalEpoch(JournalEpoch.other.text, origin: JournalEpoch.Origin(origin, through: 7))
         for _ in 0..<2 { #expect(try await sink.cursor(in: copy) == 7) }
+        await sink.continueCorrections()
         let times = "SELECT min(ts), max(ts) FROM gattherd.history WHERE epoch = '\(origin)'"
         let expected = [10, 100].map { Entries.time.advanced(by: .milliseconds(10_000 + $0)).microseconds.description }
         #expect(try await centre.rows(times) == [expected])

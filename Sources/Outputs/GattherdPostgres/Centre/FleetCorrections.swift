@@ -232,12 +232,22 @@ enum FleetCorrections {
             RETURN true;
         END $$;
 
+        -- Does the next step of the caller's corrections, also of a history that was replaced before they were complete.
+        -- Returns true if more is to do.
         CREATE OR REPLACE FUNCTION gattherd.correct(epoch text) RETURNS boolean
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
-        DECLARE mine record;
+        DECLARE
+            mine record;
+            due int;
         BEGIN
             SELECT * INTO mine FROM gattherd.lock_journal(epoch);
-            RETURN gattherd.correct_journal(mine.gateway, mine.journal);
+            SELECT c.journal INTO due FROM gattherd.correction c JOIN gattherd.journal j ON j.id = c.journal
+            WHERE j.gateway = mine.gateway ORDER BY c.journal <> mine.journal, c.journal LIMIT 1;
+            IF NOT FOUND THEN RETURN false; END IF;
+            PERFORM FROM gattherd.journal j WHERE j.id = due FOR UPDATE;
+            PERFORM gattherd.correct_journal(mine.gateway, due);
+            RETURN EXISTS (SELECT FROM gattherd.correction c JOIN gattherd.journal j ON j.id = c.journal
+                WHERE j.gateway = mine.gateway);
         END $$;
         """#
 }

@@ -129,12 +129,8 @@ package final class PostgresSink: CursorKeepingSink {
         with origin: JournalEpoch.Origin,
         in epoch: JournalEpoch
     ) async throws(OutputFault) -> Int64 {
-        let former = JournalEpoch(origin.epoch)
-        let common = min(try await position(in: former), origin.through)
+        let common = min(try await position(in: JournalEpoch(origin.epoch)), origin.through)
         if common > 0 {
-            // Nobody else completes the corrections of these entries.
-            state.withLock { $0.requireCorrections() }
-            await applyCorrections(former)
             let reason = "none is lost: the centre has these entries in the epoch \(origin.epoch)"
             try await skip(JournalGap(after: 0, through: common, reason: reason), in: epoch)
         }
