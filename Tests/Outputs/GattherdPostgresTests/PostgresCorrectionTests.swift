@@ -67,7 +67,7 @@ struct PostgresCorrectionTests {
         _ = try await centre.rows("INSERT INTO gattherd.correction VALUES (1, 11, 0, 10, 10000000, 0)")
         try await sink.deliver(Entries.numbered(1...5, from: Self.evening), in: .other)
         #expect(try await centre.value("SELECT count(*) FROM gattherd.correction") == "0")
-        for (epoch, shift) in [(JournalEpoch.test, Duration.seconds(10)), (.other, .zero)] {
+        for (epoch, shift) in [(JournalEpoch.test, Duration.seconds(10)), (JournalEpoch.other, Duration.zero)] {
             let first = Self.evening.advanced(by: shift + .milliseconds(10)).microseconds
             let found = try await centre.value("SELECT min(ts) FROM gattherd.history WHERE epoch = '\(epoch.text)'")
             #expect(found == "\(first)")
