@@ -81,6 +81,8 @@ final class Centre: Sendable {
 extension PostgresSink {
     /// Writes entries as the framework does: after the centre's cursor, again after each fault.
     ///
+    /// Then continues corrections.
+    ///
     /// - Returns: The faults.
     @discardableResult
     func deliver(
@@ -95,7 +97,7 @@ extension PostgresSink {
             do throws(OutputFault) {
                 let start = if let cursor { cursor } else { try await self.cursor(in: epoch) }
                 let rest = Array(entries.filter { $0.seq > start }.prefix(batch))
-                guard let last = rest.last else { return faults }
+                guard let last = rest.last else { break }
                 try await write(rest, after: start, through: last.seq)
                 cursor = last.seq
             } catch {
@@ -105,6 +107,8 @@ extension PostgresSink {
                 try await afterFault(error)
             }
         }
+        await continueCorrections()
+        return faults
     }
 }
 

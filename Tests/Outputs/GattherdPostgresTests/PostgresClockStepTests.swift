@@ -105,6 +105,23 @@ struct PostgresClockStepTests {
         #expect(try await centre.value("SELECT ts FROM gattherd.history") == "\(time)")
     }
 
+    @Test func `a correction of many rows does not hold up the batches for long`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        _ = try await sink.cursor(in: .test)
+        // A correction without end, whose steps take half a second.
+        _ = try await centre.rows(
+            """
+            CREATE TABLE gattherd.step (n int);
+            CREATE OR REPLACE FUNCTION gattherd.correct(epoch text) RETURNS boolean LANGUAGE sql SECURITY DEFINER AS $$
+                INSERT INTO gattherd.step VALUES (1); SELECT pg_sleep(0.5); SELECT true
+            $$
+            """
+        )
+        try await sink.write(Entries.numbered(1...10), after: 0, through: 10)
+        #expect(try await centre.value("SELECT count(*) BETWEEN 1 AND 10 FROM gattherd.step") == "t")
+    }
+
     @Test func `a correction that cannot be applied does not stop the entries`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

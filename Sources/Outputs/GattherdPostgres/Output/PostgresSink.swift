@@ -32,8 +32,10 @@ package final class PostgresSink: CursorKeepingSink {
         }
     }
 
-    /// The time for the steps of corrections after one batch.
+    /// The limit of a step of a correction, and the time for steps without new entries.
     private static let correctionLimit = Duration.seconds(10)
+    /// The time for the steps of corrections after one batch: so short that the batch counts as fast.
+    private static let correctionTime = Duration.seconds(5)
     private static let maintenancePause = Duration.seconds(3600)
     /// The time for the steps of the retention after one batch.
     private static let maintenanceLimit = Duration.seconds(1)
@@ -151,7 +153,7 @@ package final class PostgresSink: CursorKeepingSink {
         )
         guard answer.first?.first?.flatMap({ Int64($0) }) != nil else { throw Self.strange(url) }
         if hasCorrections { state.withLock { $0.requireCorrections() } }
-        await applyCorrections(epoch)
+        await applyCorrections(epoch, for: Self.correctionTime)
         await reportIfDue(after: knows(devices) ? Self.reportPause : Self.newDevicePause)
         await maintain()
     }
@@ -274,14 +276,14 @@ package final class PostgresSink: CursorKeepingSink {
     /// Continues a correction of many rows while there are no new entries.
     package func continueCorrections() async {
         guard let epoch = state.withLock(\.epoch) else { return }
-        await applyCorrections(epoch)
+        await applyCorrections(epoch, for: Self.correctionLimit)
     }
 
     /// Applies corrections step by step, each a short transaction.
     ///
     /// The entries are committed, so a failure here does not repeat them; the next call continues.
-    private func applyCorrections(_ epoch: JournalEpoch) async {
-        let end = SuspendingClock.now + Self.correctionLimit
+    private func applyCorrections(_ epoch: JournalEpoch, for time: Duration) async {
+        let end = SuspendingClock.now + time
         while state.withLock(\.hasPendingCorrections), SuspendingClock.now < end {
             let requests = state.withLock(\.correctionRequests)
             let answer = try? await client.run(
