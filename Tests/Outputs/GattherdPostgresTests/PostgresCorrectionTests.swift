@@ -74,6 +74,18 @@ struct PostgresCorrectionTests {
         }
     }
 
+    @Test func `steps of a correction that a promoted standby lacks are taken after the next report`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10, from: Self.evening))
+        _ = try await centre.rows("INSERT INTO gattherd.correction VALUES (1, 11, 0, 10, 10000000, 0)")
+        await sink.report()
+        await sink.continueCorrections()
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.correction") == "0")
+        let first = Self.evening.advanced(by: .milliseconds(10_010)).microseconds
+        #expect(try await centre.value("SELECT min(ts) FROM gattherd.history") == "\(first)")
+    }
+
     @Test func `the first time of a series moves once by a correction of many extents`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")

@@ -104,10 +104,7 @@ package final class PostgresSink: CursorKeepingSink {
         try await reserveCentre()
         var cursor = try await position(in: epoch)
         if cursor == 0, let origin = epoch.origin { cursor = try await skipCommon(with: origin, in: epoch) }
-        state.withLock { state in
-            (state.epoch, state.reported) = (epoch, nil)
-            state.requireCorrections()
-        }
+        state.withLock { ($0.epoch, $0.reported) = (epoch, nil) }
         await report()
         await maintain()
         return cursor
@@ -186,7 +183,11 @@ package final class PostgresSink: CursorKeepingSink {
     ///
     /// No other call depends on it, so a failure is retried by the next call.
     package func report() async {
-        state.withLock { $0.reportedAt = .now }
+        state.withLock { state in
+            state.reportedAt = .now
+            // A standby that was promoted meanwhile may lack the last steps of corrections.
+            state.requireCorrections()
+        }
         let (seen, head) = (await devices(), await head())
         let records = seen?.map(\.record)
         let isNew = state.withLock { $0.reported != records }
