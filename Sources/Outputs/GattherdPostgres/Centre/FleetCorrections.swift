@@ -232,8 +232,8 @@ enum FleetCorrections {
             RETURN true;
         END $$;
 
-        -- Does the next step of the caller's corrections, also of a history that was replaced before they were complete.
-        -- Returns true if more is to do.
+        -- Does the next step of the caller's corrections, also of a history that was replaced before they were
+        -- complete. Returns true if more is to do.
         CREATE OR REPLACE FUNCTION gattherd.correct(epoch text) RETURNS boolean
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
         DECLARE
