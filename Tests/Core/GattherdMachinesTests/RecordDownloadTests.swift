@@ -144,15 +144,32 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(last), at: .zero) == [.complete, .drain])
     }
 
-    @Test func `an empty block before the last record is requested again, and then the download has failed`() throws {
+    @Test func `an empty block before the last record is read again, then requested again, then a failure`() throws {
         var machine = machine(.blocks(try template("61 04 {index:u16le}"), first: 1, isRead: true), isNumbered: false)
         _ = machine.handle(.opened(facts()), at: .zero)
         let again: [DownloadMachine.Step] = [.end, .begin(.all), .write([0x61, 4, 1, 0]), .read, .drain]
+        var now = Duration.zero
         for request in 1...3 {
-            let empty = present(request) { ($0.payloads, $0.block) = (1, .init(count: 0, total: 150)) }
-            let steps = machine.handle(.drained(empty), at: .zero)
+            for read in 1...3 {
+                let empty = present(request) { ($0.payloads, $0.block) = (read, .init(count: 0, total: 150)) }
+                #expect(machine.handle(.drained(empty), at: now).isEmpty)
+                #expect(machine.handle(.progress(empty), at: now).isEmpty)
+                now += .seconds(1)
+                #expect(machine.handle(.progress(empty), at: now) == [.read, .drain])
+            }
+            let last = present(request) { ($0.payloads, $0.block) = (4, .init(count: 0, total: 150)) }
+            let steps = machine.handle(.drained(last), at: now)
             #expect(steps == (request < 3 ? again : [.end, .finish(.failed("the block at 1 is empty"))]))
         }
+    }
+
+    @Test func `a block of another kind, which does not decode, is read again after a pause`() throws {
+        var machine = machine(.blocks(try template("61 04 {index:u16le}"), first: 1, isRead: true), isNumbered: false)
+        _ = machine.handle(.opened(facts()), at: .zero)
+        #expect(machine.handle(.drained(present()), at: .zero).isEmpty)
+        #expect(machine.handle(.progress(present()), at: .seconds(1)) == [.read, .drain])
+        let block = present { ($0.payloads, $0.block) = (1, .init(count: 150, total: 150)) }
+        #expect(machine.handle(.drained(block), at: .seconds(1)) == [.complete, .drain])
     }
 
     @Test func `blocks of stored records are left out`() throws {

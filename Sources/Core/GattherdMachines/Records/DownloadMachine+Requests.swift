@@ -57,16 +57,31 @@ extension DownloadMachine {
     /// Requests the block at ``index``.
     mutating func requestBlock(_ request: RecordRequest, at now: Duration) -> [Step] {
         guard case .blocks(let template, _, let isRead) = procedure else { return [] }
+        rereads = 0
         let steps = write(template, request)
         guard isRead, state != .finished else { return steps }
-        return steps + [.read] + drain(request, .success, at: now)
+        return steps + readBlock(request, at: now)
+    }
+
+    mutating func readBlock(_ request: RecordRequest, at now: Duration) -> [Step] {
+        [Step.read] + drain(request, .success, at: now)
+    }
+
+    /// Reads a block again after a pause, and requests it again if that does not help.
+    ///
+    /// An Aranet4 answers with an empty block, or with one of another kind, until it has the requested one.
+    private mutating func reread(_ request: RecordRequest, _ reason: String, at now: Duration) -> [Step] {
+        guard case .blocks(_, _, true) = procedure, rereads < Self.attempts else { return retry(reason, at: now) }
+        rereads += 1
+        (state, lastChange) = (.waiting(request), now)
+        return []
     }
 
     /// Decides what follows a block.
     mutating func concludeBlock(_ request: RecordRequest, at now: Duration) -> [Step] {
         guard case .blocks(_, let first, _) = procedure else { return [] }
         guard facts.payloads > payloadsBefore, let block = facts.block else {
-            return retry("the block at \(index) does not decode", at: now)
+            return reread(request, "the block at \(index) does not decode", at: now)
         }
         let isFirst = payloadsBefore == 0
         payloadsBefore = facts.payloads
@@ -74,8 +89,9 @@ extension DownloadMachine {
         let (end, overflow) = index.addingReportingOverflow(Int64(max(0, block.count)))
         let next = max(end, block.next ?? end)
         let isEnd = isBeyond(next, block, first)
-        // An Aranet4 may answer with an empty block before it has read the requested one.
-        if block.count <= 0, block.total != nil, !isEnd { return retry("the block at \(index) is empty", at: now) }
+        if block.count <= 0, block.total != nil, !isEnd {
+            return reread(request, "the block at \(index) is empty", at: now)
+        }
         guard block.count > 0, !overflow, !isEnd else {
             // A device that was reset has lower numbers only.
             if isFirst, block.count == 0, request.isFiltered { return transfer(.allAfterNone, at: now) }

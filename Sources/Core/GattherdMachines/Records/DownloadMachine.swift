@@ -41,6 +41,8 @@ public struct DownloadMachine: Sendable {
         case idle
         case counting(RecordRequest)
         case transferring(RecordRequest)
+        /// Waits before a block is read again.
+        case waiting(RecordRequest)
         /// Waits until the payloads of a request are decoded.
         case draining(RecordRequest, Ending)
         /// Waits for the device to confirm that it stopped.
@@ -62,6 +64,8 @@ public struct DownloadMachine: Sendable {
     static let attempts = 3
     /// The longest wait for a count or for the end of a request that was aborted.
     private static let patience = Duration.seconds(5)
+    /// The pause before a block is read again.
+    private static let pause = Duration.milliseconds(500)
     private static let unavailable = "history cannot be used now"
     private static let stalled = "decoding does not end"
     /// The maximum number of records of a device that does not report their number.
@@ -96,6 +100,8 @@ public struct DownloadMachine: Sendable {
     /// The index of the current block, and the number of payloads before its request.
     var index: Int64 = 0
     var payloadsBefore = 0
+    /// The number of times that the current block was read again.
+    var rereads = 0
     /// True if the index of a block is the number of its first record.
     let isNumbered: Bool
 
@@ -233,6 +239,7 @@ public struct DownloadMachine: Sendable {
         case .counting(let request):
             return now - lastChange < Self.patience ? [] : transfer(request, at: now)
         case .transferring(let request): return watch(request, facts, at: now)
+        case .waiting(let request) where now - lastChange >= Self.pause: return readBlock(request, at: now)
         case .draining where now - lastChange > timeout + Self.patience: return retry(Self.stalled, at: now)
         case .completing where now - lastChange > timeout + Self.patience: return finish(.failed(Self.stalled))
         case .aborting(let since, let reason, let isFinal) where now - since >= Self.patience:
