@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdGATT
 import GattherdModel
 import GattherdProfiles
@@ -41,5 +42,32 @@ struct ReplayDecoderTests {
         }
         #expect(words == ["incomplete message: 6 of 11 bytes", "\([SampleValue.integer(7)])"])
         #expect(decoder.finish().isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (1, "temperature_history"), (3, "pressure_history"), (9, "rejected by temperature_history"),
+        ] as [(UInt8, String)]
+    )
+    func `blocks of several streams with one characteristic are decoded`(kind: UInt8, stream: String) throws {
+        let folder = "\(Checkout.root.path)/Plugins/Standard"
+        let registry = try ProfileRegistry.load(paths: [folder])
+        let profile = try #require(registry.profiles.first { $0.name == "aranet-history" })
+        var decoder = ReplayDecoder([profile])
+        let value = CaptureValue(
+            time: Timestamp(microseconds: 1_750_000_000_000_000),
+            service: 0xFCE0,
+            characteristic: try #require(BluetoothUUID("f0cd2005-95da-4f4b-9ac8-aa55d312af0c")),
+            source: .read,
+            octets: [kind, 0x3C, 0, 3, 0, 0x0A, 0, 1, 0, 1, 0x8D, 0x27]
+        )
+        let names = decoder.decode(value).map { outcome in
+            switch outcome {
+            case .decoded(let descriptor, _, _): descriptor.stream
+            case .rejected(let descriptor, _, _): "rejected by \(descriptor.stream)"
+            case .unknown: "unknown"
+            }
+        }
+        #expect(names == [stream])
     }
 }

@@ -31,15 +31,27 @@ struct ReplayDecoder {
     /// Decodes a value; returns the outcome of each message that it completes.
     mutating func decode(_ value: CaptureValue) -> [Outcome] {
         for profile in profiles {
-            guard let index = profile.characteristics.firstIndex(where: { $0.fits(value, of: profile) }) else {
-                continue
-            }
-            guard let rule = profile.characteristics[index].messages else {
-                return [decode(value.octets, profile, index)]
+            let characteristics = profile.characteristics
+            let fitting = characteristics.indices.filter { characteristics[$0].fits(value, of: profile) }
+            guard let index = fitting.first else { continue }
+            guard let rule = characteristics[index].messages else {
+                let sharing = fitting.dropFirst().filter { characteristics[$0].isOnlyDownloaded }
+                return [decode(value.octets, profile, [index] + sharing)]
             }
             return decode(value, profile, index, rule)
         }
         return [.unknown]
+    }
+
+    /// Decodes a value by the first stream that can: blocks of stored records may share a characteristic.
+    private mutating func decode(_ octets: [UInt8], _ profile: any Profile, _ indices: [Int]) -> Outcome {
+        var first: Outcome?
+        for index in indices {
+            let outcome = decode(octets, profile, index)
+            if outcome.isDecoded { return outcome }
+            first = first ?? outcome
+        }
+        return first ?? .unknown
     }
 
     /// Ends the connection; returns the outcomes of messages without an end.
