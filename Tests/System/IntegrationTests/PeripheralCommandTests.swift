@@ -162,6 +162,25 @@ import Testing
         #expect(await holder.wait() == .exited(0))
     }
 
+    @Test func `a capture of a silent peripheral ends once it has read enough values`() async throws {
+        let bench = try await PeripheralBench(
+            """
+            timing: quick
+            peripherals:
+              - name: probe
+                kind: custom
+                address: C0:FF:EE:00:00:09
+                advertise: {name: Probe}
+                services:
+                  - uuid: fff0
+                    characteristics: [{uuid: fff3, properties: [read], value: "68 65 6c 6c 6f"}]
+            """
+        )
+        let path = bench.folder.file("probe.jsonl")
+        #expect(try await bench.run("capture", "probe", path, "--count", "1").0 == 0)
+        #expect(try bench.text("probe.jsonl").contains(#""characteristic":"fff3","source":"read""#))
+    }
+
     @Test func `a capture ends with its link and keeps the values`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")

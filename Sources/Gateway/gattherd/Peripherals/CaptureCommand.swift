@@ -100,7 +100,9 @@ struct CaptureCommand {
         until changes: BufferedSequence<ConnectionStateChange>,
         _ signals: AsyncStream<Int32>
     ) async -> End {
-        await withTaskGroup { group in
+        // The values that were read may be enough, and a silent peripheral sends no others.
+        guard !recorder.isFull else { return .asked }
+        return await withTaskGroup { group in
             group.addTask {
                 defer { updates.stop() }
                 for await change in changes {
