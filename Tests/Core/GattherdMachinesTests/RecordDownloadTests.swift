@@ -238,6 +238,28 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(present()), at: .zero) == [.complete, .drain])
     }
 
+    @Test func `records that are made meanwhile do not prolong a request without an end`() throws {
+        var machine = machine(.request(try template("AA"), end: nil))
+        _ = machine.handle(.opened(facts()), at: .zero)
+        #expect(machine.handle(.progress(present { $0.count = 5 }), at: .seconds(1)).isEmpty)
+        let live = present { ($0.count, $0.live) = (9, 4) }
+        #expect(machine.handle(.progress(live), at: .seconds(20)).isEmpty)
+        #expect(machine.handle(.progress(live), at: .seconds(31)) == [.drain])
+    }
+
+    @Test func `records that are made during a request are counted apart`() {
+        var tracker = RecordTracker(RecordBench().rule)
+        let start = Timestamp(microseconds: 1_750_000_000_000_000)
+        tracker.compare(device: start.microseconds, gateway: start)
+        tracker.begin(.all, at: start)
+        for (number, age) in [(1, 60_000_000), (2, 0)] as [(Int64, Int64)] {
+            _ = tracker.receive(ReceivedRecord(number: number, reading: start.microseconds - age), at: start)
+        }
+        #expect((DownloadFacts(tracker).count, DownloadFacts(tracker).live) == (2, 1))
+        tracker.begin(.from(1), at: start)
+        #expect(DownloadFacts(tracker).live == 0)
+    }
+
     @Test(arguments: [true, false])
     func `a device whose times vary is asked for records from before the newest stored one on`(isDense: Bool) {
         var rule = RecordBench().rule

@@ -28,6 +28,8 @@ public struct DownloadFacts: Hashable, Sendable {
     public var count = 0
     /// The new records of the current request.
     public var stored = 0
+    /// The new records that the device has made since the start of the current request.
+    public var live = 0
     /// True if ``hasHoles`` reveals every record that this host has lost.
     public var isAnchored = false
     /// True if the numbers restarted, lower ones may be missing, and no request for all records has begun since.
@@ -52,7 +54,7 @@ public struct DownloadFacts: Hashable, Sendable {
     public init(_ tracker: RecordTracker) {
         resumption = tracker.resumption.map { $0 & (tracker.highest ?? .max) }
         newest = tracker.requestTime
-        (count, stored) = (tracker.count, tracker.stored)
+        (count, stored, live) = (tracker.count, tracker.stored, tracker.live)
         (isAnchored, isRestarted) = (tracker.isAnchored, tracker.isRestarted)
         (isAtWrap, hasHoles) = (tracker.isAtWrap, tracker.hasHoles)
         (highest, hasWrapped, hasRangeEnd) = (tracker.highest, tracker.hasWrapped, tracker.hasRangeEnd)

@@ -251,14 +251,17 @@ public struct DownloadMachine: Sendable {
     private mutating func watch(_ request: RecordRequest, _ facts: DownloadFacts, at now: Duration) -> [Step] {
         if facts.requests < begun { return isLate(at: now) ? abort(lateness, at: now, isFinal: false) : [] }
         self.facts = facts
-        let progress = max(facts.count, facts.payloads)
+        let isEndless = if case .request(_, nil) = procedure { true } else { false }
+        let received = max(facts.count, facts.payloads)
+        // Records that the device makes meanwhile would prolong a request that only a pause ends.
+        let progress = received - (isEndless ? facts.live : 0)
         if progress > lastCount { (lastCount, lastChange) = (progress, now) }
-        if progress > limit(of: request) {
+        if received > limit(of: request) {
             return abort("the device sends more records than it can have", at: now, isFinal: true)
         }
         if case .blocks = procedure, facts.payloads > payloadsBefore { return drain(request, .success, at: now) }
         guard isLate(at: now) else { return [] }
-        if case .request(_, nil) = procedure, progress > 0 { return drain(request, .success, at: now) }
+        if isEndless, progress > 0 { return drain(request, .success, at: now) }
         return abort(lateness, at: now, isFinal: false)
     }
 

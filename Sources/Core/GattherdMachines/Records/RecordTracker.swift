@@ -69,6 +69,8 @@ public struct RecordTracker: Hashable, Sendable {
     public private(set) var count = 0
     /// The new records of the current request.
     public private(set) var stored = 0
+    /// The new records that the device has made since the start of the current request.
+    public private(set) var live = 0
     /// True if the device sent the newest stored record again.
     private var isContinuing = false
     /// True if the current request brought a record that was stored before the download.
@@ -122,7 +124,7 @@ public struct RecordTracker: Hashable, Sendable {
     ///   - now: The gateway's time.
     public mutating func begin(_ request: RecordRequest, _ relation: RecordRequest.Relation = .new, at now: Timestamp) {
         (self.request, start) = (request, now.microseconds)
-        (count, stored, isContinuing) = (0, 0, false)
+        (count, stored, live, isContinuing) = (0, 0, 0, false)
         // A live record may restart the numbers between the choice of a request and its start.
         if !request.isFiltered { isRestarted = false }
         clock.beginRequest()
@@ -336,7 +338,9 @@ public struct RecordTracker: Hashable, Sendable {
         if mark.number > top?.number ?? .min { top = mark }
         if request == nil {
             followLive(mark)
-        } else if !lacksLower, !isLive(dated), isNext(mark) {
+        } else if isLive(dated) {
+            live += 1
+        } else if !lacksLower, isNext(mark) {
             // Numbers with gaps and an unknown clock do not tell a live record from a stored one.
             let isProofNeeded = !isDense && dated.isComparable && dated.doubt != nil
             progress.add(mark, after: isProofNeeded ? max(0, now &- start) : nil)
