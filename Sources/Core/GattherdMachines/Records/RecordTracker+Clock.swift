@@ -4,6 +4,8 @@ public import GattherdModel
 extension RecordTracker {
     /// The variation of times by a device that is told the time, in seconds.
     private static let toldTolerance: Int64 = 10
+    /// The variation of such times between two downloads, in microseconds.
+    private static let toldVariation: UInt64 = 2_000_000
 
     /// Follows steps of the gateway's clock, which is `base` plus the time since the gateway's start.
     ///
@@ -33,7 +35,7 @@ extension RecordTracker {
     }
 
     private mutating func update(_ change: (inout Mark) -> Void) {
-        for mark in [\Self.done, \.top, \.before] {
+        for mark in [\Self.done, \.top, \.topAtStart, \.before] {
             guard var moved = self[keyPath: mark] else { continue }
             change(&moved)
             self[keyPath: mark] = moved
@@ -89,6 +91,21 @@ extension RecordTracker {
         if mark.digest == known.digest { return true }
         guard isTold, mark.receipt == nil, known.receipt == nil else { return false }
         return (mark.time &- known.time).magnitude <= UInt64(Self.toldTolerance) * 1_000_000
+    }
+
+    /// The number of the record in an earlier download; `nil` unless a known record has about the same time.
+    ///
+    /// A device that is told the time gives a record another time with each download. Its number varies too if it is
+    /// the time in seconds, times the number of records that can have the same one, plus the place among these.
+    func earlierNumber(of mark: RecordMark, _ reading: Int64?) -> Int64? {
+        guard isTold, !isDense, mark.receipt == nil, let seconds = reading.map({ $0 / Self.resolution }), seconds > 0
+        else { return nil }
+        let records = mark.number / seconds
+        guard records > 0, mark.number / records == seconds else { return nil }
+        let known = [topAtStart, done].compactMap { $0 }.first { other in
+            other.receipt == nil && (other.time &- mark.time).magnitude <= Self.toldVariation
+        }
+        return known.map { $0.number / records * records + mark.number % records }
     }
 
     /// Records that the device's clock was set to `now`, which dates its records from now on.

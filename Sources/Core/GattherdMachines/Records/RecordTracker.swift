@@ -49,6 +49,8 @@ public struct RecordTracker: Hashable, Sendable {
     var progress = RecordProgress()
     /// The record with the highest number.
     var top: Mark?
+    /// The record with the highest number at the start of the current request.
+    var topAtStart: Mark?
     /// The newest record before the numbers restarted.
     var before: Mark?
     var received = ReceivedRecords()
@@ -123,7 +125,7 @@ public struct RecordTracker: Hashable, Sendable {
     ///   - relation: Its relation to the request before it.
     ///   - now: The gateway's time.
     public mutating func begin(_ request: RecordRequest, _ relation: RecordRequest.Relation = .new, at now: Timestamp) {
-        (self.request, start) = (request, now.microseconds)
+        (self.request, start, topAtStart) = (request, now.microseconds, top)
         (count, stored, live, isContinuing) = (0, 0, 0, false)
         // A live record may restart the numbers between the choice of a request and its start.
         if !request.isFiltered { isRestarted = false }
@@ -199,6 +201,10 @@ public struct RecordTracker: Hashable, Sendable {
         if isTimed, isListed(record, isUnique: true) { return .duplicate }
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
+        if let earlier = earlierNumber(of: mark, record.reading) {
+            if earlier <= done?.number ?? .min || received.contains(earlier) { return .duplicate }
+            mark.number = earlier
+        }
         defer { (lastNumber, lastTime) = (mark.number, min(now, Timestamp(microseconds: mark.time))) }
         if isKnown(&mark, &dated, record, at: now.microseconds) { return .duplicate }
         return store(mark, dated, at: now.microseconds)
@@ -327,7 +333,7 @@ public struct RecordTracker: Hashable, Sendable {
         generation &+= 1
         // Records that seemed to be known may belong to the new series, too.
         isRestarted = (request?.isFiltered ?? true) || hasKnown
-        (done, top, progress) = (nil, first, RecordProgress())
+        (done, top, topAtStart, progress) = (nil, first, nil, RecordProgress())
         (hasKnown, repeated) = (false, nil)
         add(.restarted)
     }
