@@ -181,7 +181,9 @@ import Testing
             }
         }
         #expect(await count(bench, "SELECT count(*) FROM history WHERE metric = '\(metric)'") == 400)
-        #expect(await count(bench, "SELECT count(DISTINCT ts) FROM history WHERE metric = '\(metric)'") == 400)
+        let times = await count(bench, "SELECT count(DISTINCT ts) FROM history WHERE metric = '\(metric)'")
+        // Three entries of a RuuviTag have one time. It varies between downloads, so a cut between them adds one.
+        #expect(form == "ruuvi" ? (134...160).contains(times) : times == 400)
     }
 
     @Test func `the history of an Aranet4 is read in blocks and once`() async throws {

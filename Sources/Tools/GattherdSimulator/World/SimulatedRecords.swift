@@ -26,6 +26,8 @@ struct SimulatedRecords: Hashable, Sendable {
     /// The records until the link is cut; `nil` if it is not.
     private var untilCut: Int?
     private var random: UInt64
+    /// The number of requests for the log of a RuuviTag.
+    private var logRequests = 0
     /// The number of transfers; timers of earlier ones are ignored.
     private(set) var epoch: UInt64 = 0
 
@@ -86,8 +88,9 @@ struct SimulatedRecords: Hashable, Sendable {
         transfer = nil
         switch (spec.form, octets.first) {
         case (.log, 0x3A):
+            logRequests += 1
             let since = octets.dropFirst(7).prefix(4).reduce(0) { $0 << 8 | Int($1) }
-            let records = stored(at: now).filter { time(of: $0).components.seconds >= since }
+            let records = stored(at: now).filter { logged($0) >= since }
             transfer = Transfer(records: Array(records), answer: [0x3A, 0x3A, 0x10] + Array(repeating: 0xFF, count: 8))
         case (.log, _): return nil
         case (_, 1):
@@ -170,18 +173,25 @@ extension SimulatedRecords {
             littleEndian(number(of: record), octets: spec.numberBits / 8)
                 + littleEndian(Int(reading(of: record).components.seconds), octets: 4)
                 + littleEndian(record, octets: 4)
-        case .log: Self.log(record, time(of: record))
+        case .log: Self.log(record, logged(record))
         case .blocks: []
         }
     }
 
-    /// A log entry of a RuuviTag: temperature, humidity and pressure in turn.
-    private static func log(_ record: Int, _ time: Duration) -> [UInt8] {
-        let kind = UInt8(record % 3)
-        let values = [2000 + record % 1000, 5000, 101_325]
-        let seconds = Int(time.components.seconds)
-        return [0x3A, 0x30 + kind, 0x10] + littleEndian(seconds, octets: 4).reversed()
-            + littleEndian(values[Int(kind)], octets: 4).reversed()
+    /// The time of a log entry of a RuuviTag in seconds: three entries have the same one.
+    ///
+    /// The tag adds the time of the request to each entry in whole seconds, which varies by one.
+    private func logged(_ record: Int) -> Int {
+        Int(time(of: record - record % 3).components.seconds) - logRequests % 2
+    }
+
+    /// A log entry of a RuuviTag: humidity, pressure and temperature in turn.
+    private static func log(_ record: Int, _ seconds: Int) -> [UInt8] {
+        let kind = record % 3
+        let sources: [UInt8] = [0x31, 0x32, 0x30]
+        let values = [5000, 101_325, 2000 + record % 1000]
+        return [0x3A, sources[kind], 0x10] + littleEndian(seconds, octets: 4).reversed()
+            + littleEndian(values[kind], octets: 4).reversed()
     }
 
     /// The answer of an Aranet4 to a request for its history of one quantity.
