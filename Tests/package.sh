@@ -88,6 +88,7 @@ step "install"
 inside apt-get update -qq
 inside apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends /tmp/gattherd.deb mosquitto >"$tree/tmp/install.log" 2>&1 ||
     { tail -20 "$tree/tmp/install.log" >&2; fail "the package does not install"; }
+grep -q "gattherd add ADDRESS" "$tree/tmp/install.log" || fail "the installation does not say how to add a device"
 inside id gattherd >/dev/null
 inside gattherd --version
 inside gattherd check /etc/gattherd/gattherd.yaml >"$tree/tmp/check.log"

@@ -146,8 +146,8 @@ package struct Composition: Sendable {
             [.init("gateway", configuration.gateway), .init("devices", configuration.devices.count)]
         )
         if configuration.hasNothingToConnect {
-            let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
-            log(.warning, "no devices are configured: nothing is connected", [.init("advice", advice)])
+            let advice = LogField("advice", DisplayWords.firstStep)
+            log(.warning, "no devices are configured: nothing is connected", [advice])
         }
         SystemdNotifier.ready(running.systemdStatus)
         // Cancelled at the end of the scope.

@@ -38,7 +38,7 @@ final class RunningConfiguration: Sendable {
         let configuration = configuration
         let count = configuration.devices.count
         return configuration.hasNothingToConnect
-            ? "no devices: name them in the configuration, then: gattherd reload"
+            ? "no devices: \(DisplayWords.firstStep)"
             : "\(count) device\(count == 1 ? "" : "s") configured"
     }
 }

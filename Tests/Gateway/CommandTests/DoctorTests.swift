@@ -240,7 +240,8 @@ import Testing
             let file = try folder.write(text, to: "gattherd.yaml")
             let (code, output) = try await Programs.run(Programs.path("gattherd"), ["check", file])
             #expect(code == 0)
-            #expect(output.contains("no devices: nothing is connected; run 'gattherd scan'"))
+            let advice = "no devices: nothing is connected; run 'gattherd scan', then 'gattherd add ADDRESS'"
+            #expect(output.contains(advice))
         }
         let text = "bluetooth: {bus: \"unix:path=\(folder.file("bus"))\"}"
         let file = try folder.write(text, to: "gattherd.yaml")

@@ -133,7 +133,7 @@ import Testing
         let (code, output) = try await bench.run("add", "GVH5075_0123", "--yes")
         let errors = try bench.text("err")
         #expect(code == 0, "\(errors)")
-        #expect(output.hasSuffix("no daemon runs with this configuration; start it: systemctl start gattherd\n"))
+        #expect(output.hasSuffix("no daemon runs with this configuration; start it: systemctl enable --now gattherd\n"))
         try bench.folder.write("devices: []\n", to: "gattherd.d/govee-h5075-2.yaml")
         let taken = try await bench.run("add", "GVH5075_4567", "--yes")
         #expect(taken.0 == 73)

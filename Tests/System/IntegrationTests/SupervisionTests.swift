@@ -6,7 +6,7 @@ import Testing
 /// The daemon's notifications to systemd, received by a test socket.
 @Suite(.timeLimit(.minutes(2))) struct SupervisionTests {
     private static let ready = [
-        "READY=1", "STATUS=no devices: name them in the configuration, then: gattherd reload",
+        "READY=1", "STATUS=no devices: find them with 'gattherd scan', then add one: gattherd add ADDRESS",
     ]
 
     @Test func `systemctl status shows a reload that failed or needs a restart`() async throws {

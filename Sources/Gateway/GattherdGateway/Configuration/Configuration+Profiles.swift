@@ -11,7 +11,8 @@ extension Configuration {
     /// Returns the next step if the configuration has neither devices nor rules.
     package func emptinessAdvice(_ file: ConfigurationFile) -> String? {
         guard hasNothingToConnect else { return nil }
-        return "run 'gattherd scan', name devices in \(file.path) under 'devices', then run 'gattherd reload'"
+        return "run 'gattherd scan', then 'gattherd add ADDRESS'; or name devices in \(file.path) under 'devices', "
+            + "then run 'gattherd reload'"
     }
 
     /// The path of the control socket.

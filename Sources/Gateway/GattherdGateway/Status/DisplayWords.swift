@@ -3,6 +3,9 @@ package import GattherdModel
 
 /// Words for the identifiers of the JSON interfaces.
 package enum DisplayWords {
+    /// The next step of a gateway without devices, to follow "no devices".
+    package static let firstStep = "find them with 'gattherd scan', then add one: gattherd add ADDRESS"
+
     package static func reason(_ name: String) -> String { LinkReason(rawValue: name)?.words ?? plain(name) }
 
     package static func state(_ name: String) -> String { plain(name) }

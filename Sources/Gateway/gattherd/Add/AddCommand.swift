@@ -99,7 +99,7 @@ struct AddCommand {
     private func show(_ device: String, _ next: Configuration) async throws(CommandFailure) {
         let client = DaemonClient(next)
         guard try client.isDaemonThere() else {
-            return Terminal.say("no daemon runs with this configuration; start it: systemctl start gattherd")
+            return Terminal.say("no daemon runs with this configuration; start it: systemctl enable --now gattherd")
         }
         try client.reload()
         let values = try await FirstReading(device: device, configuration: next, limit: timeout).wait()

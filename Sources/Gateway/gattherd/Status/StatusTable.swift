@@ -116,8 +116,7 @@ struct StatusTable {
 
     private var devices: [Line] {
         guard !status.devices.isEmpty else {
-            let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
-            return [Line(text: "no devices: \(advice)", style: .warning)]
+            return [Line(text: "no devices: \(DisplayWords.firstStep)", style: .warning)]
         }
         let texts = TextTable(header, status.devices.map(row)).lines
         let styles = [Line.Style.heading] + status.devices.map { $0.isStalled ? .warning : Line.Style(state: $0.state) }
