@@ -520,6 +520,17 @@ class ModuleTests(unittest.TestCase):
         """)
         self.assertEqual(marks, ['00:00', '00:30', '01:00', '01:30', '02:00'])
 
+    def test_the_hour_after_midnight_is_00_in_every_locale(self) -> None:
+        self.page.command('Emulation.setLocaleOverride', {'locale': 'en-US'})
+        self.addCleanup(self.page.command, 'Emulation.setLocaleOverride', {})
+        time, mark = self.page.run("""
+            const [today, day] = [new Date().setHours(0, 5, 0, 0), new Date(2026, 0, 5, 0, 10).getTime()];
+            return import(`${location.origin}/words.js?american`).then(({ moment }) =>
+              [moment(today), timeMarks(day, day + 1800000, 400)[0][1]]);
+        """)
+        self.assertRegex(time, '(^| )00:05:00$')
+        self.assertEqual(mark, '00:10')
+
     def test_devices_are_sorted_and_grouped(self) -> None:
         names = self.page.run("""
             const device = (name, members) => ({ name, label: name, area: null, rssi: null, lastHeard: 0, battery: null, ...members });

@@ -62,7 +62,7 @@ function timeMark(time, step) {
   const date = new Date(time);
   const options = step >= day
     ? { day: "numeric", month: "short" }
-    : { hour: "2-digit", minute: "2-digit", hour12: false, second: step < 60 * second ? "2-digit" : undefined };
+    : { hour: "2-digit", minute: "2-digit", hourCycle: "h23", second: step < 60 * second ? "2-digit" : undefined };
   const isMidnight = step < day && date.getHours() === 0 && date.getMinutes() === 0 && date.getSeconds() === 0;
   return date.toLocaleString(undefined, isMidnight ? { day: "numeric", month: "short" } : options);
 }

@@ -70,7 +70,7 @@ export function span(seconds) {
   return joined(Math.floor(rest / 86400), "d");
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 
 /** Formats a time of day, with the date unless it is today. */
