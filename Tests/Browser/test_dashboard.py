@@ -622,6 +622,11 @@ class ModuleTests(unittest.TestCase):
         self.assertIn('stream=vendor', path)
         self.assertEqual(means, [[26, 2, 98]] * 2, "the value before the range, which holds, and that of the range")
 
+    def test_numbers_keep_all_digits_before_the_point(self) -> None:
+        numbers = [12.34567, 101325.64, 1234567.8, -7654321.2, 98765432.1, 5, None]
+        self.assertEqual(self.page.run('return arguments[0].map(value)', numbers),
+                         ['12.35', '101326', '1234568', '-7654321', '98765432', '5', '–'])
+
     def test_text_from_outside_is_shown_as_it_is(self) -> None:
         for script, text in (('value("door_open")', 'door_open'),
                              ('eventWords({ kind: "broker", detail: { state: "topic_denied", topic: "a/b_c" } })',

@@ -80,15 +80,14 @@ export function moment(milliseconds) {
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
-/** Formats a sample: numbers below 100 with four significant digits, others with six; text as it is. */
+/** Formats a sample: numbers below 100 with four significant digits, others with six or more; text as it is. */
 export function value(sample) {
   if (sample === null || sample === undefined) return "–";
   if (sample === true) return "yes";
   if (sample === false) return "no";
-  if (typeof sample === "number") {
-    return Number.isInteger(sample) ? String(sample) : String(Number(sample.toPrecision(Math.abs(sample) < 100 ? 4 : 6)));
-  }
-  return String(sample);
+  if (typeof sample !== "number" || Number.isInteger(sample)) return String(sample);
+  const magnitude = Math.abs(sample);
+  return String(magnitude < 1e6 ? Number(sample.toPrecision(magnitude < 100 ? 4 : 6)) : Math.round(sample));
 }
 
 export const withUnit = (sample, unit) => (unit && sample != null ? joined(value(sample), unit) : value(sample));
