@@ -283,6 +283,18 @@ class PageTests(unittest.TestCase):
         page.type(number, '77' + ENTER)
         page.wait('return document.querySelector("[data-device=dial] .value").innerText === "77"')
 
+    def test_a_device_that_only_advertises_has_no_button_for_its_link(self) -> None:
+        page = self.page()
+        page.state('hygrometer', 'Ready')
+        hidden = 'return document.querySelector(arguments[0]).hidden'
+        page.wait(hidden, '[data-device=hygrometer] .actions button')
+        self.assertFalse(page.run(hidden, '[data-device=dial] .actions button'))
+        page.show('hygrometer')
+        page.wait(hidden, '#detail header button')
+        page.run('location.hash = "device/dial"')
+        page.wait('return document.querySelector("#detail h2")?.innerText === "dial"')
+        self.assertFalse(page.run(hidden, '#detail header button'))
+
     # Log and checks
 
     def test_the_log_is_shown_by_level_and_device(self) -> None:

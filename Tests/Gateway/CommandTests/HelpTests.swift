@@ -52,7 +52,7 @@ import Testing
         var device = DaemonStatus.Device(link, address: "b", profiles: ["heart-rate"])
         (device.lastReading, device.lastHeard) = ("t", "t")
         (device.model, device.suggestedProfile) = ("Govee H5075", "govee")
-        (device.title, device.area, device.note) = ("Strap", "Gym", "spare")
+        (device.title, device.area, device.note, device.onlyAdvertises) = ("Strap", "Gym", "spare", true)
         status.devices = [device]
         let json = String(decoding: try JSONEncoder().encode(status), as: UTF8.self)
         let keys = Set(json.matches(of: /"([a-z_]+)":/).map { String($0.1) })

@@ -51,6 +51,10 @@ import Testing
             let labelled = try send("devices/kitchen/label", #"{"title":"Kitchen's window","area":"Kitchen"}"#)
             #expect(labelled.status == 200)
             try await eventually { try send("devices/kitchen", nil).text.contains(#""area":"Kitchen""#) }
+            let kitchen = try send("devices/kitchen", nil)
+            #expect(kitchen.text.contains(#""only_advertises":true"#))
+            let probe = try send("devices/probe", nil)
+            #expect(!probe.text.contains("only_advertises"))
             let file = try bench.text("gattherd.d/kitchen.yaml")
             #expect(file.contains("title: 'Kitchen''s window'"))
             let again = try send("peripherals", nil)

@@ -61,11 +61,14 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var model: String?
         /// A profile that decodes this model and that the configuration does not name.
         public var suggestedProfile: String?
+        /// True for a sensor, which is never connected; else `nil`.
+        public var onlyAdvertises: Bool?
 
         enum CodingKeys: String, CodingKey {
             case device, title, area, note, address, state, since, reason, detail, attempt, adapter, rssi, profiles
             case readings, rejects, undecodable, lease, model, records
             case suggestedProfile = "suggested_profile"
+            case onlyAdvertises = "only_advertises"
             case nextRetry = "next_retry"
             case lastReading = "last_reading"
             case lastHeard = "last_heard"

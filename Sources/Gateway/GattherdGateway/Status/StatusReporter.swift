@@ -90,6 +90,7 @@ struct StatusReporter: Sendable {
         let profiles = supervisor.status.profiles(of: device.name)
         var status = DaemonStatus.Device(link, address: device.address.description, profiles: profiles)
         (status.title, status.area, status.note) = (settings?.title, settings?.area, settings?.note)
+        status.onlyAdvertises = device.listening == nil ? nil : true
         status.readings = device.meter.readings
         status.rejects = device.meter.rejects
         let undecodable = device.meter.undecodable.map { "\($0.stream): \($0.reason)" }

@@ -27,7 +27,7 @@ extension CommandSpec {
             "links", "slots"?, "connecting", "waiting"?, "last_recovery"?}], "devices": [{"device", "title"?, "area"?, "note"?, "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
             "undecodable"?: [text], "records"?: [{"stream", "state", "since", "done", "total"?, "new", "detail"?}], "last_reading"?, "last_heard"?, "lease"?: {"state", "owner"?, "epoch", "reason",
-            "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}, "model"?, "suggested_profile"?}], "outputs": [{"name", "kind", "state",
+            "bids": [{"gateway", "standing", "rssi"?, "problem"?}], "problem"?}, "model"?, "suggested_profile"?, "only_advertises"?}], "outputs": [{"name", "kind", "state",
             "target", "backlog", "lag"?, "delivered", "skipped", "errors", "error"?, "next_try"?}],
             "fleet"?: {"held", "claims", "handovers": {cause: count}, "refused_controls": {reason: count}, "answer_age"?,
             "error"?}, "alerts"?: [{"alert", "device", "address", "since", "detail"}], "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}

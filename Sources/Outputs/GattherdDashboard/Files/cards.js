@@ -73,6 +73,7 @@ export class CardView {
     setText(card.state, state.name);
     setText(card.summary, linkSummary(device, this.model.now()));
     setText(card.button, state.button ?? "");
+    if (card.button.hidden !== device.onlyAdvertises) card.button.hidden = device.onlyAdvertises;
     card.button.setAttribute("aria-label", `${state.button} ${device.label}`);
     card.button.classList.toggle("primary", state.command === "connect");
     if (!state.command) card.button.disabled = true;

@@ -112,6 +112,7 @@ export class DevicePage {
     document.title = `${device.label} · ${this.model.status?.gateway ?? "gattherd"}`;
     setText(this.state, state.name);
     setText(this.button, state.button ?? "");
+    this.button.hidden = device.onlyAdvertises;
     this.button.classList.toggle("primary", state.command === "connect");
     this.button.disabled = !state.command;
     setText(this.summaryLine, linkSummary(device, this.model.now()));

@@ -53,6 +53,8 @@ class Device {
     this.note = device.note ?? null;
     this.lastHeard = Math.max(time(device.last_heard) ?? 0, time(device.last_reading) ?? 0, this.lastHeard);
     this.profiles = device.profiles;
+    /** True for a sensor, which is never connected. */
+    this.onlyAdvertises = device.only_advertises === true;
     this.modelName = device.model ?? null;
     this.suggestedProfile = device.suggested_profile ?? null;
     this.readings = device.readings;
