@@ -622,6 +622,13 @@ class ModuleTests(unittest.TestCase):
         self.assertIn('stream=vendor', path)
         self.assertEqual(means, [[26, 2, 98]] * 2, "the value before the range, which holds, and that of the range")
 
+    def test_a_device_that_waits_says_why(self) -> None:
+        for members, words in (('{}', 'not seen yet'),
+                               ('{ reason: "silent", detail: "nothing was heard for 10m" }', 'no values received: nothing was heard for 10m'),
+                               ('{ reason: "adapterFull" }', 'all adapters are full')):
+            summary = self.page.run(f'return linkSummary({{ state: "waiting", since: 0, attempt: 0, ...{members} }}, 5000)')
+            self.assertEqual(summary.split(' · ')[1:], [words])
+
     def test_numbers_keep_all_digits_before_the_point(self) -> None:
         numbers = [12.34567, 101325.64, 1234567.8, -7654321.2, 98765432.1, 5, None]
         self.assertEqual(self.page.run('return arguments[0].map(value)', numbers),

@@ -144,7 +144,8 @@ export function linkSummary(device, now) {
   const why = [reasonWords(device.reason), device.detail].filter(Boolean).join(": ");
   const parts = [device.nextRetry ? nextTry(device.nextRetry - now) : `for ${since}`];
   if (device.attempt > 0) parts.push(counted(device.attempt, "failed attempt"));
-  parts.push(hint || why);
+  // A device that waits may have been there before, or waits for a slot.
+  parts.push(device.state === "waiting" ? why || hint : hint || why);
   return parts.filter(Boolean).join(" · ");
 }
 
