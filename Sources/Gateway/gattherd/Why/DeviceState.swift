@@ -50,6 +50,9 @@ struct DeviceState {
             return "it gets the next free slot; now and then the daemon tries for one"
         }
         switch state {
+        case .waiting where link.onlyAdvertises == true:
+            // Advertisement monitors hear without a scan.
+            return "its values are stored when it is heard" + (poweredAdapters.isEmpty ? scanning : "")
         case .waiting: return "it is connected when it is heard\(scanning)"
         case .connecting, .discovering, .preparing:
             return "the attempt succeeds, or is given up after \(RelativeTime.length(sources.connectTimeout)) a step"
