@@ -622,6 +622,13 @@ class ModuleTests(unittest.TestCase):
         self.assertIn('stream=vendor', path)
         self.assertEqual(means, [[26, 2, 98]] * 2, "the value before the range, which holds, and that of the range")
 
+    def test_a_snapshot_has_the_last_time_of_each_device(self) -> None:
+        heard = self.page.run("""
+            for (const last_heard of ["2026-11-28T03:00:00Z", "2026-11-21T03:00:00Z"]) snapshot([{ ...device, last_heard }]);
+            return new Date(model.devices.get("lamp").lastHeard).toISOString();
+        """)
+        self.assertEqual(heard, '2026-11-21T03:00:00.000Z', 'the clock of the gateway was ahead')
+
     def test_a_device_that_waits_says_why(self) -> None:
         for members, words in (('{}', 'not seen yet'),
                                ('{ reason: "silent", detail: "nothing was heard for 10m" }', 'no values received: nothing was heard for 10m'),

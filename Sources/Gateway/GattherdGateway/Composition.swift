@@ -49,6 +49,7 @@ package struct Composition: Sendable {
     ) async throws(GatewayError) {
         self.log = log
         let started = SystemClock.now
+        let steps = ClockSteps(started: started, uptime: SystemClock.uptime)
         written.logWarnings(of: file, log)
         let registry = try written.loadProfiles(log)
         try written.http?.check(log)
@@ -67,7 +68,7 @@ package struct Composition: Sendable {
         gateway = Self.gateway(running, history, outputs, live, alerts, announcers, enrolled, log)
         let state = Locked(ReloadState())
         let supervisor = gateway.supervisor
-        var reporter = StatusReporter(running, gateway, outputs.all, history, alerts, state, started: started)
+        var reporter = StatusReporter(running, gateway, outputs.all, history, alerts, state, started: started, steps)
         reporter.leases = outputs.board
         leases = try Self.leases(configuration, running, gateway, outputs.board, log) { lease in
             for announcer in announcers { announcer.update(lease) }

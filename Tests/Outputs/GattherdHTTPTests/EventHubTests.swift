@@ -135,6 +135,17 @@ import Testing
         }
     }
 
+    @Test func `a step of the wall clock causes a new snapshot`() async throws {
+        live.update(LiveFixtures.link("strap", .ready))
+        try await serve { [backend] _, port in
+            let client = try Self.listen(port)
+            _ = Self.next("snapshot", client)
+            let started = "2026-11-28T03:00:00.000000Z"
+            backend.update { $0.started = started }
+            #expect(Self.next("snapshot", client).contains(#""started":"\#(started)""#))
+        }
+    }
+
     @Test func `the number of readers is limited`() async throws {
         var limits = HTTPLimits()
         limits.eventStreams = 1

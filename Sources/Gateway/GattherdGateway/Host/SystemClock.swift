@@ -23,7 +23,7 @@ package enum SystemClock {
         let boot = FileManager.default.contents(atPath: "/proc/sys/kernel/random/boot_id") ?? Data()
         var clock = GatewayClock(
             now: { now },
-            uptime: { .microseconds(microseconds(of: CLOCK_BOOTTIME)) },
+            uptime: { uptime },
             isSynchronised: { clinux_is_clock_synchronised() },
             boot: String(decoding: boot.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
         )
@@ -36,6 +36,9 @@ package enum SystemClock {
         let gateway = gateway
         return RecordClock(boot: gateway.boot, now: gateway.now, uptime: gateway.uptime)
     }
+
+    /// The time since boot, including sleep.
+    static var uptime: Duration { .microseconds(microseconds(of: CLOCK_BOOTTIME)) }
 
     /// Microseconds since boot without suspend, which is systemd's monotonic time.
     package static var monotonic: Int64 { microseconds(of: CLOCK_MONOTONIC) }

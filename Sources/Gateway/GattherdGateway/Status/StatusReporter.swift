@@ -19,6 +19,7 @@ struct StatusReporter: Sendable {
     private let alerts: AlertMonitor
     private let reloads: Locked<ReloadState>
     private let started: Timestamp
+    private let steps: Locked<ClockSteps>
     /// The leases of all devices; `nil` without leases.
     var leases: LeaseBoard?
 
@@ -29,11 +30,13 @@ struct StatusReporter: Sendable {
         _ history: ReadingHistory,
         _ alerts: AlertMonitor,
         _ reloads: Locked<ReloadState>,
-        started: Timestamp
+        started: Timestamp,
+        _ steps: ClockSteps
     ) {
         (self.running, supervisor, intake) = (running, gateway.supervisor, gateway.intake)
         (self.outputs, self.history, self.alerts) = (outputs, history, alerts)
         (self.reloads, self.started) = (reloads, started)
+        self.steps = Locked(steps)
     }
 
     /// The status of the whole daemon.
@@ -54,6 +57,11 @@ struct StatusReporter: Sendable {
         status.fleet = leases?.summary
         status.configuration = reloads.withLock(\.status)
         status.dropped = intake.dropped.value
+        let steps = steps.withLock { steps in
+            steps.observe(SystemClock.now, uptime: SystemClock.uptime)
+            return steps
+        }
+        status.correctTimes(steps)
         return status
     }
 

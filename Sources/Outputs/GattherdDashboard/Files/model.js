@@ -51,7 +51,7 @@ class Device {
     this.title = device.title ?? null;
     this.area = device.area ?? null;
     this.note = device.note ?? null;
-    this.lastHeard = Math.max(time(device.last_heard) ?? 0, time(device.last_reading) ?? 0, this.lastHeard);
+    this.lastHeard = Math.max(time(device.last_heard) ?? 0, time(device.last_reading) ?? 0);
     this.profiles = device.profiles;
     /** True for a sensor, which is never connected. */
     this.onlyAdvertises = device.only_advertises === true;

@@ -23,6 +23,8 @@ final class EventHub: Sendable {
     private let limits: HTTPLimits
     private let dropped: Counter
     private let readers = Locked<[Reader]>([])
+    /// The start of the daemon in the last status; it changes with a step of the wall clock.
+    private let started = Locked<String?>(nil)
     private let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     init(_ live: LiveStatus, _ backend: any HTTPBackend, limits: HTTPLimits, dropped: Counter) {
@@ -71,11 +73,20 @@ final class EventHub: Sendable {
         if changes.hasOtherDevices { invalidateSnapshots() }
         let needsStatus = isGatewayDue || snapshot != nil || !changes.devices.isEmpty
         let status = needsStatus ? await backend.status() : nil
+        if let status, hasStepped(status) { invalidateSnapshots() }
         var messages = Self.messages(changes, status, live)
         if isGatewayDue, let status { messages.append(EventMessage.gateway(status, now: backend.now)) }
         if messages.isEmpty, round.isMultiple(of: Self.keepAlivePeriod) { messages.append(EventMessage.keepAlive) }
         send(messages)
         if let snapshot, let status { sendSnapshot(EventMessage.snapshot(status, snapshot, now: backend.now)) }
+    }
+
+    /// Returns true if the wall clock has stepped since the last status: all times of states are others now.
+    private func hasStepped(_ status: DaemonStatus) -> Bool {
+        started.withLock { started in
+            defer { started = status.started }
+            return started.map { $0 != status.started } ?? false
+        }
     }
 
     private static func messages(

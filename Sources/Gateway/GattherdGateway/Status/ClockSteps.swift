@@ -1,0 +1,77 @@
+import GattherdModel
+
+/// The steps of the wall clock since the daemon's start, for times that were stamped before them.
+///
+/// On a host without a battery-backed clock the daemon may start days before the time is set.
+struct ClockSteps: Sendable {
+    /// A time without a step, in microseconds.
+    private struct Span {
+        /// The wall clock's time at the machine's start, which only a step changes.
+        let offset: Int64
+        /// The uptimes of the first and the last observation.
+        let first: Int64
+        var last: Int64
+    }
+
+    /// The smallest step, in microseconds; smaller changes are slewing.
+    private static let tolerance: UInt64 = 1_000_000
+    /// The maximum number of spans that are kept, the newest.
+    private static let limit = 16
+
+    private var spans: [Span] = []
+
+    /// - Parameters:
+    ///   - started: The daemon's start by the wall clock.
+    ///   - uptime: The time since the machine's start, which cannot be set.
+    init(started: Timestamp, uptime: Duration) {
+        observe(started, uptime: uptime)
+    }
+
+    /// Compares the clocks with their last observation.
+    mutating func observe(_ now: Timestamp, uptime: Duration) {
+        let uptime = Timestamp(microseconds: 0).advanced(by: uptime).microseconds
+        let offset = now.microseconds &- uptime
+        if let span = spans.last, (offset &- span.offset).magnitude < Self.tolerance {
+            spans[spans.count - 1].last = uptime
+        } else {
+            spans = spans.suffix(Self.limit - 1) + [Span(offset: offset, first: uptime, last: uptime)]
+        }
+    }
+
+    /// Returns a time since the daemon's start as the clock has it now; other times stay as they are.
+    func corrected(_ time: Timestamp) -> Timestamp {
+        guard let newest = spans.last else { return time }
+        for index in spans.indices.reversed() {
+            let uptime = time.microseconds &- spans[index].offset
+            // A step is between the last observation before it and the first one after it.
+            let earliest = index > 0 ? spans[index - 1].last : spans[index].first
+            let latest = index + 1 < spans.count ? spans[index + 1].first : spans[index].last
+            guard earliest <= uptime, uptime <= latest else { continue }
+            return Timestamp(microseconds: time.microseconds &+ (newest.offset &- spans[index].offset))
+        }
+        return time
+    }
+
+    /// Returns the corrected time of a text in RFC 3339.
+    fileprivate func corrected(_ text: String) -> String {
+        guard spans.count > 1, let time = Timestamp(rfc3339: text.utf8) else { return text }
+        return corrected(time).rfc3339
+    }
+}
+
+extension DaemonStatus {
+    /// Corrects the times of states, so that their ages are right after a step of the wall clock.
+    mutating func correctTimes(_ steps: ClockSteps) {
+        started = steps.corrected(started)
+        for index in devices.indices {
+            devices[index].since = steps.corrected(devices[index].since)
+            devices[index].lastReading = devices[index].lastReading.map { steps.corrected($0) }
+            devices[index].lastHeard = devices[index].lastHeard.map { steps.corrected($0) }
+        }
+        alerts = alerts?.map { alert in
+            var alert = alert
+            alert.since = steps.corrected(alert.since)
+            return alert
+        }
+    }
+}
