@@ -70,6 +70,20 @@ struct WALCopyTests {
         #expect(try folder.sizeOfWAL() == 0)
     }
 
+    @Test(arguments: [(64, true), (65_536, false)])
+    func `a close leaves a large WAL to the next start`(large: Int, isLeft: Bool) throws {
+        let other = try TemporaryFolder()
+        do {
+            let last = try HistoryDatabase.open(other.database)
+            let checkpointer = try WALCheckpointer(last, pages: 8, large: large)
+            try last.execute("CREATE TABLE filler (x)")
+            for _ in 0..<20 { try last.execute("INSERT INTO filler VALUES (zeroblob(40000))") }
+            checkpointer.close()
+        }
+        #expect(FileManager.default.fileExists(atPath: other.database + "-wal") == isLeft)
+        #expect(try HistoryDatabase.open(other.database).integer("SELECT count(*) FROM filler") == 20)
+    }
+
     @Test func `the WAL is not copied into a database that has replaced the writer's`() async throws {
         let copy = WALCopy(connection)
         try commit(20)

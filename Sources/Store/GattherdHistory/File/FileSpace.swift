@@ -137,6 +137,13 @@ struct WALCheckpointer {
         if isLarge { background.start() } else { truncate() }
     }
 
+    /// Copies and truncates the WAL before the connection is closed.
+    ///
+    /// A large one stays for the next start, which has more time than a stop.
+    func close() {
+        if isLarge { connection.keepsWALOnClose(true) } else { truncate() }
+    }
+
     /// Copies and truncates the WAL, whatever its size is.
     func truncate() {
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)

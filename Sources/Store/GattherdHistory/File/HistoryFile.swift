@@ -242,7 +242,7 @@ final class HistoryFile {
         try commit { () throws(StoreFault) in }
     }
 
-    /// Writes the exact mark and empties the WAL; the file must not be used afterwards.
+    /// Writes the exact mark and empties the WAL unless it is large; the file must not be used afterwards.
     func close() throws(StoreFault) {
         let link = EpochTable.newLink()
         try commit(deletesAll: true) { () throws(StoreFault) in
@@ -251,7 +251,7 @@ final class HistoryFile {
             try epochs.setLink(link, before: sequence.file.link())
         }
         try sequence.file.write(sequence.last, link: link)
-        checkpointer.truncate()
+        checkpointer.close()
     }
 
     // MARK: - Background work
