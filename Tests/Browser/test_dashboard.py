@@ -572,7 +572,7 @@ class ModuleTests(unittest.TestCase):
             const begin = async (from, length) => {
               count = 0;
               const { rows } = await readSeries(lamp, "power", { from, to: from + length, every: "1s", step: 1000 }, undefined);
-              return [rows[0]?.time === from, rows[0]?.mean, count];
+              return [rows[0]?.time === from && rows[0].isCarried, rows[0]?.mean, count];
             };
             const last = samples.at(-1);
             return (async () => {

@@ -380,6 +380,13 @@ class ModuleTests(unittest.TestCase):
         """)
         self.assertEqual(table.splitlines()[1], '"1970-01-01T00:00:00.000Z","\'=strap","a""b","\'+1",1,-1,-1,2.5,""')
 
+    def test_a_saved_value_has_its_own_time(self) -> None:
+        table = self.page.run("""
+            const row = (time, members) => ({ time, n: 1, min: 7, mean: 7, max: 7, ...members });
+            return csv("strap", [{ metric: "level", unit: null, rows: [row(0, { isCarried: true }), row(60000)] }]);
+        """)
+        self.assertEqual([line.split(',')[0] for line in table.splitlines()[1:]], ['"1970-01-01T00:01:00.000Z"'])
+
     def test_the_progress_of_a_download_is_shown(self) -> None:
         shown = self.page.run("""
             const downloads = new Downloads();

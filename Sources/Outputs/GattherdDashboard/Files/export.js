@@ -21,9 +21,9 @@ function cell(content) {
   return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
 }
 
-/** Returns the values of a chart as CSV: one line for each row of each series. */
+/** Returns the values of a chart as CSV: one line for each row of each series, except values from before the range. */
 export function csv(device, series) {
-  const lines = series.flatMap(({ metric, unit, rows }) => rows.map((row) => {
+  const lines = series.flatMap(({ metric, unit, rows }) => rows.filter((row) => !row.isCarried).map((row) => {
     const { stream, metric: name } = nameParts(metric);
     return [new Date(row.time).toISOString(), device, name, unit, row.n, row.min, row.mean, row.max, stream];
   }));

@@ -38,7 +38,8 @@ export function combined(rows) {
 
 /**
  * Reads a series for a chart. `metric` is the name of a value. `range` has `from`, `to`, `every` and `step`.
- * Values that seldom change hold until the next one; the last one before the range holds at its beginning.
+ * Values that seldom change hold until the next one; the last one before the range holds at its beginning, as a row
+ * with `isCarried`.
  */
 export async function readSeries(device, metric, range, signal) {
   const { from, to, every, step } = range;
@@ -49,7 +50,7 @@ export async function readSeries(device, metric, range, signal) {
   const series = { metric, unit: device.unit(metric), rows, isHeld: isSeldom(rows, step) };
   if (!series.isHeld) return series;
   const before = await lastBefore(device, metric, from, signal);
-  if (before) rows.unshift({ ...before, time: from });
+  if (before) rows.unshift({ ...before, time: from, isCarried: true });
   return series;
 }
 
