@@ -586,6 +586,20 @@ class ModuleTests(unittest.TestCase):
             self.assertLess(begin[2], 250)
         self.assertEqual(begins[2], [False, None, 0])
 
+    def test_a_chart_that_is_renewed_is_not_announced_again(self) -> None:
+        live = self.page.run("""
+            snapshot([device]);
+            return import(`${arguments[0]}history.js`).then(({ History }) => {
+              const history = new History(model, "lamp", () => {});
+              const series = (mean) => [{ metric: "power", unit: "W", rows: [{ time: 0, n: 1, min: mean, mean, max: mean }] }];
+              return [false, true, false].map((isRenewal, index) => {
+                history.show(series(index), 0, 60000, 1000, isRenewal);
+                return [history.line.getAttribute("aria-live"), history.line.textContent.includes(`mean ${index}`)];
+              });
+            });
+        """, self.gateway.url)
+        self.assertEqual(live, [['polite', True], ['off', True], ['polite', True]])
+
     def test_a_metric_of_several_streams_is_shown_for_each(self) -> None:
         shown = self.page.run("""
             const stream = (name, unit) => ({ stream: name, metrics: [{ metric: "battery_level", unit, kind: "gauge" }] });

@@ -23,7 +23,7 @@ export class History {
   /** `attemptRead` runs a request and reports its failure. */
   constructor(model, name, attemptRead) {
     Object.assign(this, { model, name, attemptRead, range: ranges[1], zoomed: null, chosen: [], metrics: [], readout: "" });
-    this.chart = new Chart((text) => setText(this.line, text ?? this.summary ?? ""), (from, to) => this.zoom(from, to));
+    this.chart = new Chart((text) => this.say(text ?? this.summary ?? ""), (from, to) => this.zoom(from, to));
     this.line = make("p", { class: "readout", "aria-live": "polite" });
     this.choices = make("div", { class: "filters metrics", role: "group", "aria-label": "Metrics" });
     this.rangeButtons = ranges.map((range) =>
@@ -124,8 +124,14 @@ export class History {
     this.rangeButtons.forEach((button, index) => button.setAttribute("aria-pressed", !this.zoomed && ranges[index] === this.range));
   }
 
+  /** Shows words below the chart; screen readers announce them unless they are only renewed. */
+  say(words, isRenewal = false) {
+    this.line.setAttribute("aria-live", isRenewal ? "off" : "polite");
+    setText(this.line, words);
+  }
+
   /** Reads and shows the chosen metrics; repeats it while the range ends now. */
-  async load() {
+  async load(isRenewal = false) {
     this.stop();
     if (!this.chosen.length || !this.device) return;
     this.reading = new AbortController();
@@ -137,9 +143,9 @@ export class History {
       const series = [];
       // One after the other: the gateway reads little history at once.
       for (const metric of this.chosen) series.push(await readSeries(this.device, metric, { from, to, every, step }, signal));
-      if (!signal.aborted) this.show(series, from, to, step);
+      if (!signal.aborted) this.show(series, from, to, step, isRenewal);
     });
-    if (!signal.aborted && !this.zoomed) this.timer = setTimeout(() => this.load(), Math.min(60000, Math.max(3000, step / 3)));
+    if (!signal.aborted && !this.zoomed) this.timer = setTimeout(() => this.load(true), Math.min(60000, Math.max(3000, step / 3)));
   }
 
   stop() {
@@ -147,10 +153,10 @@ export class History {
     this.reading?.abort();
   }
 
-  show(series, from, to, step) {
+  show(series, from, to, step, isRenewal) {
     this.chart.show(series, from, to, step);
     this.summary = `${this.title}: ${series.map((each) => summary(each, series.length > 1)).join("; ")}`;
-    if (this.chart.cursor === null) setText(this.line, this.summary);
+    if (this.chart.cursor === null) this.say(this.summary, isRenewal);
     const names = series.map((each) => metricWords(each.metric)).join(", ");
     this.chart.canvas.setAttribute("aria-label", `${names} of ${this.device.label}: ${this.summary}. Arrow keys move through the values.`);
     this.fillTable();
