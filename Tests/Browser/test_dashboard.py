@@ -449,6 +449,16 @@ class ModuleTests(unittest.TestCase):
         self.assertEqual(self.page.run('return document.querySelectorAll(`[data-tile^="Output "]`).length'), 0)
         self.assertIn('None', self.page.text('[data-tile=Outputs]'))
 
+    def test_a_new_alert_is_the_first_tile(self) -> None:
+        self.page.run(self.OUTPUTS, self.gateway.url)
+        tiles = self.page.run("""
+            const alerts = [{ alert: "warm", device: "freezer", since: "2026-11-21T02:59:00Z", detail: "temperature is -9" }];
+            model.receive("gateway", { now: "2026-11-21T03:00:00Z", counts: {}, status: { ...model.status, alerts } });
+            return [...document.querySelectorAll(".tile")].map((tile) => tile.dataset.tile);
+        """)
+        self.assertEqual(tiles[:2], ['Alert warm of freezer', 'Devices'])
+        self.assertEqual(len(tiles), len(set(tiles)))
+
     def test_a_sparkline_is_filled_when_its_first_value_comes_late(self) -> None:
         self.page.run("""
             rows["1m"] = past(30, 60000);

@@ -45,14 +45,16 @@ export class Gateway {
       item.remove();
       this.tiles.delete(name);
     }
-    for (const [name, kind, state, more] of tiles) {
+    const list = find("gateway");
+    tiles.forEach(([name, kind, state, more], index) => {
       if (!this.tiles.has(name)) this.tiles.set(name, tile(name));
       const parts = this.tiles.get(name);
       parts.item.dataset.kind = kind;
       setText(parts.state, state);
       setText(parts.more, more);
-      if (parts.item.parentElement === null) find("gateway").append(parts.item);
-    }
+      // A new alert comes first.
+      if (list.children[index] !== parts.item) list.insertBefore(parts.item, list.children[index] ?? null);
+    });
   }
 
   devices() {
