@@ -129,7 +129,7 @@ import Testing
                 02:59:01  attempt failed: no answer in time (5 times since 02:58:21)
 
             What comes next
-                in 8s, at 03:00:08, it is tried again; at once with: gattherd connect strap
+                in 8s, at 03:00:08 UTC, it is tried again; at once with: gattherd connect strap
 
             What may help
 

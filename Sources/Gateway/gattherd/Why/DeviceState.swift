@@ -77,8 +77,8 @@ struct DeviceState {
             return "it is tried again when its turn comes"
         }
         guard ahead != "now" else { return "it is tried again now, when its turn comes and it is heard" }
-        return
-            "\(ahead), at \(time.dropFirst(11).prefix(8)), it is tried again; at once with: gattherd connect \(device)"
+        let clock = time.dropFirst(11).prefix(8)
+        return "\(ahead), at \(clock) UTC, it is tried again; at once with: gattherd connect \(device)"
     }
 
     private var scanning: String {
