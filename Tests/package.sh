@@ -110,7 +110,8 @@ names = {each["name"] for each in document["packages"]}
 if missing := {"gattherd", "swift-runtime", "libdbus-1-3", "libsqlite3-0", "libc6"} - names:
     sys.exit(f"package: the list of parts has no {missing}")
 PYTHON
-for file in usr/share/gattherd/gattherd.schema.json lib/systemd/system/gattherd-backup.timer; do
+for file in usr/share/gattherd/gattherd.schema.json lib/systemd/system/gattherd-backup.timer \
+    usr/share/doc/gattherd/docs/operate.md; do
     [ -e "$tree/$file" ] || fail "there is no /$file"
 done
 inside gattherd profile list | contains heart-rate || fail "the profiles are not found"
