@@ -11,7 +11,7 @@ struct MQTTSessionTests {
         properties: [UInt8] = []
     ) throws -> MQTTSession {
         var session = try MQTTSession(MQTTOptions(version, clientID: "c"))
-        session.outbound.remove(session.outbound.unsent.count)
+        session.didSend(session.outbound.unsent.count)
         var events: [MQTTEvent] = []
         let rest = version == .v5 ? [UInt8(properties.count)] + properties : []
         try session.receive(([0x20, UInt8(2 + rest.count), 0, 0] + rest)[...], &events)
@@ -42,7 +42,7 @@ struct MQTTSessionTests {
     @Test func `a violation ends the session with its reason, and earlier events are valid`() throws {
         var session = try Self.session()
         let identifier = try session.publish(Self.message(), qos: 1)
-        session.outbound.remove(session.outbound.unsent.count)
+        session.didSend(session.outbound.unsent.count)
         var events: [MQTTEvent] = []
         #expect(throws: MQTTViolation.self) {
             try session.receive([0x40, 2, 0, UInt8(identifier), 0x20, 3, 0, 0, 0][...], &events)
@@ -103,7 +103,7 @@ struct MQTTSessionTests {
             numbers.flatMap { [0x32, 7, 0, 1, 0x61, 0, $0, 0, $0] }
         }
         #expect(Array(session.outbound.unsent) == packets(1...2))
-        session.outbound.remove(session.outbound.unsent.count)
+        session.didSend(session.outbound.unsent.count)
         _ = try receive(&session, [0x40, 2, 0, 2])
         #expect(Array(session.outbound.unsent) == packets(3...3))
         _ = try receive(&session, [0x40, 2, 0, 1, 0x40, 2, 0, 3])
@@ -117,7 +117,7 @@ struct MQTTSessionTests {
         for number in 1...10_000 as ClosedRange<UInt16> {
             _ = try session.publish(Self.message(), qos: 1)
             #expect(try receive(&session, [0x40, 2, UInt8(number >> 8), UInt8(number & 0xFF)]).count == 1)
-            session.outbound.remove(session.outbound.unsent.count)
+            session.didSend(session.outbound.unsent.count)
         }
         #expect(session.waitingPlaces < 1000)
     }
@@ -133,15 +133,26 @@ struct MQTTSessionTests {
         for (payload, qos) in [(1, 1), (2, 1), (3, 0)] as [(UInt8, Int)] {
             _ = try session.publish(Self.message([payload]), qos: qos)
         }
-        session.outbound.remove(session.outbound.unsent.count)
+        session.didSend(session.outbound.unsent.count)
         #expect(session.drainSentCount() == 0)
         _ = try receive(&session, [0x40, 2, 0, 1])
         #expect(Array(session.outbound.unsent) == [0x32, 7, 0, 1, 0x61, 0, 2, 0, 2, 0x30, 5, 0, 1, 0x61, 0, 3])
-        session.outbound.remove(15)
+        session.didSend(15)
         #expect(session.drainSentCount() == 0)
-        session.outbound.remove(1)
+        session.didSend(1)
         #expect(session.drainSentCount() == 1)
         #expect(session.drainSentCount() == 0)
+    }
+
+    @Test func `sent messages of QoS 0 take no memory, also if nobody asks for their number`() throws {
+        var session = try Self.session()
+        for _ in 1...3 {
+            _ = try session.publish(Self.message(), qos: 0)
+            #expect(session.unsentCount == 1)
+            session.didSend(session.outbound.unsent.count)
+            #expect(session.unsentCount == 0)
+        }
+        #expect(session.drainSentCount() == 3)
     }
 
     @Test func `a message too long for the broker is refused and leaves nothing behind`() throws {
@@ -161,7 +172,7 @@ struct MQTTSessionTests {
         for _ in 0..<100_000 where !session.isCongested { _ = try receive(&session, message) }
         #expect(session.isCongested)
         #expect(session.outbound.unsent.count < 300_000)
-        session.outbound.remove(session.outbound.unsent.count)
+        session.didSend(session.outbound.unsent.count)
         #expect(!session.isCongested)
         _ = try receive(&session, message)
         #expect(!session.isCongested)
@@ -181,7 +192,7 @@ struct MQTTSessionTests {
                 default:
                     let count = Int.random(in: 0...session.outbound.unsent.count, using: &random)
                     sent += session.outbound.unsent.prefix(count)
-                    session.outbound.remove(count)
+                    session.didSend(count)
                 }
                 guard session.isConnected else { break }
             }

@@ -152,7 +152,7 @@ public final class MQTTConnection {
         while canSend {
             let before = secured?.sentCount ?? 0
             guard let count = try send() else { return endSending() }
-            session.outbound.remove(count)
+            session.didSend(count)
             if count > 0 || secured?.sentCount ?? 0 > before { keepalive.sent(at: now) }
             // With TLS, further records may follow the sent ones.
             guard secured != nil, count > 0 else { return }

@@ -41,8 +41,10 @@ public struct MQTTSession: Sendable {
     private var firstWaiting = 0
     /// The identifiers in ``waiting``.
     private var waitingIdentifiers: Set<UInt16> = []
-    /// The ends of the messages of QoS 0 in ``outbound``, in order.
+    /// The ends of the unsent messages of QoS 0 in ``outbound``, in order.
     private var unacknowledgedEnds: [Int] = []
+    /// The number of messages of QoS 0 that were sent since the last ``drainSentCount()``.
+    private var sentCount = 0
     /// The buffer for a packet's properties.
     private var properties: [UInt8] = []
     /// The bytes that are not sent yet.
@@ -160,13 +162,23 @@ public struct MQTTSession: Sendable {
 
     private var hasWaiting: Bool { firstWaiting < waiting.count }
 
+    /// Removes the first `count` bytes of ``outbound``, which are sent.
+    mutating func didSend(_ count: Int) {
+        outbound.remove(count)
+        guard let first = unacknowledgedEnds.first, first <= outbound.sent else { return }
+        let messages = unacknowledgedEnds.prefix { $0 <= outbound.sent }.count
+        unacknowledgedEnds.removeFirst(messages)
+        sentCount += messages
+    }
+
     /// Returns the number of messages of QoS 0 that were sent since the last call.
     public mutating func drainSentCount() -> Int {
-        guard let first = unacknowledgedEnds.first, first <= outbound.sent else { return 0 }
-        let count = unacknowledgedEnds.prefix { $0 <= outbound.sent }.count
-        unacknowledgedEnds.removeFirst(count)
-        return count
+        defer { sentCount = 0 }
+        return sentCount
     }
+
+    /// The number of messages of QoS 0 in ``outbound``.
+    var unsentCount: Int { unacknowledgedEnds.count }
 
     /// The number of messages in flight without an acknowledgement.
     private var unacknowledged: Int { identifiers.publishCount - waitingIdentifiers.count }
