@@ -22,7 +22,8 @@ package actor SparkplugDelivery {
     private nonisolated let controls: ControlWriter
     private nonisolated let permissions: @Sendable () -> ControlPermissions
     private let runner: SparkplugRunner
-    private nonisolated let presence = Locked(PublishedDevices())
+    /// The devices that hosts see as born; on the loop, so that no event has a state that was replaced before.
+    private var presence = PublishedDevices()
 
     /// Creates the output without a connection; see ``run()``.
     ///
@@ -73,6 +74,25 @@ package actor SparkplugDelivery {
     private func controlWasSet(_ request: ControlRequest, _ value: ControlValue) {
         runner.step(.controlSet(request, value))
     }
+
+    private func apply(_ status: LinkStatus) {
+        let isOnline = presence.set(status.isOnline, of: status.device)
+        runner.step(.link(device: status.device, isOnline: isOnline))
+    }
+
+    private func apply(_ lease: DeviceLease) {
+        let isOnline = presence.setPublisher(lease.isPublisher, of: lease.device)
+        if let isOnline { runner.step(.link(device: lease.device, isOnline: isOnline)) }
+    }
+
+    private func applyRemoval(of device: String) {
+        presence.remove(device)
+        runner.step(.removed(device: device))
+    }
+
+    private func applyPermissions() {
+        runner.step(.permitted(permissions()))
+    }
 }
 
 extension SparkplugDelivery: Output {
@@ -112,15 +132,13 @@ extension SparkplugDelivery: Counting {
 
 extension SparkplugDelivery: Announcer {
     package nonisolated func update(_ status: LinkStatus) {
-        let isOnline = presence.withLock { $0.set(status.isOnline, of: status.device) }
-        step(.link(device: status.device, isOnline: isOnline))
+        time.loop.execute { self.assumeIsolated { $0.apply(status) } }
     }
 
     /// Publishes the death of the device when another gateway takes over its publishing, and a birth when this one
     /// does.
     package nonisolated func update(_ lease: DeviceLease) {
-        let isOnline = presence.withLock { $0.setPublisher(lease.isPublisher, of: lease.device) }
-        if let isOnline { step(.link(device: lease.device, isOnline: isOnline)) }
+        time.loop.execute { self.assumeIsolated { $0.apply(lease) } }
     }
 
     package nonisolated func describe(_ device: DeviceDescription) {
@@ -129,12 +147,11 @@ extension SparkplugDelivery: Announcer {
     }
 
     package nonisolated func updatePermissions() {
-        step(.permitted(permissions()))
+        time.loop.execute { self.assumeIsolated { $0.applyPermissions() } }
     }
 
     package nonisolated func remove(device: String) {
-        presence.withLock { $0.remove(device) }
-        step(.removed(device: device))
+        time.loop.execute { self.assumeIsolated { $0.applyRemoval(of: device) } }
     }
 
     /// Events are not part of Sparkplug.
