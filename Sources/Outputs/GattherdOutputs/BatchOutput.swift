@@ -98,7 +98,7 @@ public actor BatchOutput: Output {
             for effect in machine.handle(events.removeFirst(), at: now) { perform(effect) }
         }
         isStepping = false
-        reporter.reportDueGap(isLast: hasEnded)
+        reporter.reportDue(isLast: hasEnded)
         setTimer(machine.deadline)
         show(machine.output)
     }

@@ -5,14 +5,12 @@ import GattherdSync
 /// Logs and records changes of one output: one line when it fails, one when it works again.
 final class OutputReporter: Sendable {
     private struct Limits: Sendable {
-        var skippedAt: SuspendingClock.Instant?
-        /// The entries skipped since the last report about them.
-        var skipped: Int64 = 0
+        var refused = RefusedEntries()
         var journalFailedAt: SuspendingClock.Instant?
         var gaps = GapReports()
     }
 
-    /// The shortest time between two reports about skipped entries, or about the journal.
+    /// The shortest time between two reports about the journal.
     private static let pause = Duration.seconds(60)
 
     private let name: String
@@ -30,8 +28,8 @@ final class OutputReporter: Sendable {
         switch report {
         case .connected: connected()
         case .failed(let fault, let pause): failed(fault, retryAfter: pause)
-        case .skipped(let entry, let fault): skipped(entry, fault)
-        case .lost(let count, let first, let fault): skipped(first, fault, count: count)
+        case .skipped(let entry, let fault): limits.withLock { $0.refused.add(1, entry, fault) }
+        case .lost(let count, let first, let fault): limits.withLock { $0.refused.add(count, first, fault) }
         case .missing(let gap): missing(gap)
         }
     }
@@ -55,9 +53,13 @@ final class OutputReporter: Sendable {
         if let gap = limits.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) { report(gap) }
     }
 
-    /// Reports the gap that exceeded the report limit once it is due; at the end it is.
-    func reportDueGap(isLast: Bool = false) {
-        if let gap = limits.withLock({ $0.gaps.due(at: SuspendingClock.now, isLast: isLast) }) { report(gap) }
+    /// Reports skipped entries, and the gap that exceeded the report limit, once they are due; at the end they are.
+    ///
+    /// Call this repeatedly, because no others may follow.
+    func reportDue(isLast: Bool = false) {
+        let now = SuspendingClock.now
+        if let gap = limits.withLock({ $0.gaps.due(at: now, isLast: isLast) }) { report(gap) }
+        if let refused = limits.withLock({ $0.refused.due(at: now, isLast: isLast) }) { report(refused) }
     }
 
     private func report(_ gap: JournalGap) {
@@ -72,30 +74,19 @@ final class OutputReporter: Sendable {
         )
     }
 
-    private func skipped(_ entry: JournalEntry, _ fault: OutputFault, count: Int = 1) {
-        guard let count = countSkipped(count) else { return }
+    private func report(_ refused: RefusedEntries.Report) {
+        let (entry, detail) = (refused.entry, refused.fault.detail)
         let members: KeyValuePairs<String, SampleValue?> = [
-            "output": .text(name), "state": .text("skipped"), "count": .integer(count), "seq": .integer(entry.seq),
-            "device": entry.device.map { .text($0) }, "error": .text(fault.detail),
+            "output": .text(name), "state": .text("skipped"), "count": .integer(refused.count),
+            "seq": .integer(entry.seq), "device": entry.device.map { .text($0) }, "error": .text(detail),
         ]
         // An event about a refused event of this kind could be refused as well, forever.
         if !entry.isAboutOutputs { record(members) }
         log(
             .error,
             "an output refuses entries, which are skipped",
-            [LogField("seq", entry.seq), LogField("skipped", count), LogField("output.error", fault.detail)]
+            [LogField("seq", entry.seq), LogField("skipped", refused.count), LogField("output.error", detail)]
         )
-    }
-
-    /// Returns the number of entries to report now; `nil` if they are reported later.
-    private func countSkipped(_ count: Int) -> Int64? {
-        let now = SuspendingClock.now
-        return limits.withLock { limits in
-            limits.skipped += Int64(count)
-            if let last = limits.skippedAt, now < last + Self.pause { return nil }
-            defer { (limits.skippedAt, limits.skipped) = (now, 0) }
-            return limits.skipped
-        }
     }
 
     func journalFailed(_ operation: BatchMachine.JournalOperation, _ fault: StoreFault) {
@@ -110,6 +101,34 @@ final class OutputReporter: Sendable {
         if let last, now < last + pause { return false }
         last = now
         return true
+    }
+}
+
+/// The refused entries that are not reported yet; reports are at least a minute apart.
+private struct RefusedEntries: Sendable {
+    struct Report: Sendable {
+        var count: Int64
+        /// The newest of the entries, preferably one that is not about outputs, and its fault.
+        var entry: JournalEntry
+        var fault: OutputFault
+    }
+
+    private static let pause = Duration.seconds(60)
+
+    private var reportedAt: SuspendingClock.Instant?
+    private var waiting: Report?
+
+    mutating func add(_ count: Int, _ entry: JournalEntry, _ fault: OutputFault) {
+        let sum = (waiting?.count ?? 0) + Int64(count)
+        if waiting == nil || !entry.isAboutOutputs { waiting = Report(count: sum, entry: entry, fault: fault) }
+        waiting?.count = sum
+    }
+
+    /// Returns the entries to be reported now, if any; at the end they are due at once.
+    mutating func due(at now: SuspendingClock.Instant, isLast: Bool) -> Report? {
+        guard let waiting, isLast || reportedAt.map({ now >= $0 + Self.pause }) ?? true else { return nil }
+        (reportedAt, self.waiting) = (now, nil)
+        return waiting
     }
 }
 

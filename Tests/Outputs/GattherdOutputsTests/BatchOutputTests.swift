@@ -40,6 +40,8 @@ import Testing
         private static let pause = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(2))
 
         var events: [String] { records.withLock { $0 } }
+        /// The events about skipped entries.
+        var skips: [String] { events.filter { $0.contains("skipped") } }
         var log: [String] { lines.withLock { $0.map(\.message) } }
 
         /// Runs the output while `body` runs, and stops it.
@@ -169,17 +171,18 @@ import Testing
         #expect(fixture.sink.isClosed && fixture.output.status.state == .stopped)
     }
 
-    @Test func `skipped entries are counted and recorded once a minute, with their device`() async throws {
+    @Test func `skipped entries are recorded once a minute and at the end, with number and device`() async throws {
         let refusal = ScriptedSink.Answer.fail(OutputFault(.refused, "not a number"))
-        let fixture = Fixture([refusal, refusal]) { $0.entries = 1 }
+        let fixture = Fixture([refusal, refusal, refusal]) { $0.entries = 1 }
         try await fixture.run { fixture in
-            fixture.journal.commit(3)
-            await fixture.journal.waitForCursor(3)
+            fixture.journal.commit(4)
+            await fixture.journal.waitForCursor(4)
+            #expect(fixture.skips.count == 1)
         }
-        #expect(fixture.output.status.skipped == 2 && fixture.output.status.delivered == 1)
-        let skips = fixture.events.filter { $0.contains("skipped") }
-        #expect(skips.count == 1)
-        #expect(skips.first.map { $0.contains("strap") && $0.contains("not a number") } == true)
+        #expect(fixture.output.status.skipped == 3 && fixture.output.status.delivered == 1)
+        #expect(fixture.skips.map { $0.contains("\(SampleValue.integer(1))") } == [true, false])
+        #expect(fixture.skips.last?.contains("\(SampleValue.integer(2))") == true)
+        #expect(fixture.skips.allSatisfy { $0.contains("strap") && $0.contains("not a number") })
     }
 
     @Test func `a refused event about outputs causes no further event`() async throws {
@@ -189,7 +192,18 @@ import Testing
             fixture.journal.commit([.event(event, seq: 1)])
             await fixture.journal.waitForCursor(1)
         }
-        #expect(!fixture.events.contains { $0.contains("skipped") })
+        #expect(fixture.skips.isEmpty)
         #expect(fixture.output.status.skipped == 1)
+    }
+
+    @Test func `a refused event about outputs does not hide refused readings`() async throws {
+        let event = LifecycleEvent(time: Timestamp(microseconds: 1), kind: "output", ["state": .text("skipped")])
+        let refusal = ScriptedSink.Answer.fail(OutputFault(.refused, "no"))
+        let fixture = Fixture([refusal, refusal, refusal]) { $0.entries = 1 }
+        try await fixture.run { fixture in
+            fixture.journal.commit([.text(seq: 1), .text(seq: 2), .event(event, seq: 3)])
+            await fixture.journal.waitForCursor(3)
+        }
+        #expect(fixture.skips.count == 2)
     }
 }
