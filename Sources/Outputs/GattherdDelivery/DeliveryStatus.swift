@@ -12,7 +12,7 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var cursor: Int64?
     /// An upper bound of committed readings that the broker has not acknowledged.
     public var backlog: Int64 = 0
-    /// The time of the oldest of them; `nil` without a backlog.
+    /// The time since which the oldest of them waits; `nil` without a backlog.
     public var waitingSince: Timestamp?
     /// The time of the next attempt to connect, since the delivery's creation.
     public var nextTry: Duration?
@@ -104,7 +104,10 @@ final class DeliveryBoard: Sendable {
         status.backlog = machine.backlog
         status.inFlight = machine.inFlight
         status.pause = machine.pause(at: now)
-        status.waitingSince = machine.waitingSince
+        let time = Timestamp(microseconds: WallClock.microseconds)
+        // A stored record of a device is older than its arrival.
+        let complete = machine.completeUntil.map { time.advanced(by: $0 - now) }
+        status.waitingSince = machine.waitingSince.map { max($0, complete ?? $0) }
         status.nextTry = machine.nextTry
         let isNew = current.withLock { [status] current in
             let (last, refusals, subscription) = (current.session, current.refusals, current.refusedSubscription)

@@ -85,6 +85,8 @@ extension BatchMachine {
         public var oldest: JournalEntry?
         /// The time, on the machine's clock, since which undelivered entries are known.
         public var waitingSince: Duration?
+        /// The time, on the machine's clock, until which no entry waited; `nil` if some did in the whole run.
+        public var completeUntil: Duration?
         /// The fetched entries in memory, and their bytes.
         public var fetched = 0
         public var fetchedBytes = 0

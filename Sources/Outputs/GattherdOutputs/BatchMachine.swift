@@ -58,6 +58,7 @@ public struct BatchMachine: Transducer {
         progress.oldest = queue?.first
         (progress.fetched, progress.fetchedBytes) = (queue?.count ?? 0, queue?.bytes ?? 0)
         progress.waitingSince = progress.backlog > 0 ? queue?.gatheringSince : nil
+        progress.completeUntil = position.completeUntil
         return progress
     }
 
@@ -82,6 +83,7 @@ public struct BatchMachine: Transducer {
     /// An event that the state does not expect, or that belongs to an earlier call of the sink, changes nothing.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         guard phase != .stopped else { return [] }
+        position.updateCompletion(to: requests.head, at: now)
         return apply(event, at: now) + work(at: now)
     }
 

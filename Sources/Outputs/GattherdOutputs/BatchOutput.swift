@@ -157,8 +157,10 @@ public actor BatchOutput: Output {
             status.errors = progress.failures
             status.problem = progress.fault?.detail
             status.nextTry = progress.nextTry.map { time.advanced(by: $0 - uptime) }
-            status.waitingSince =
-                progress.oldest?.time ?? progress.waitingSince.map { time.advanced(by: $0 - uptime) }
+            let oldest = progress.oldest?.time ?? progress.waitingSince.map { time.advanced(by: $0 - uptime) }
+            // A stored record of a device is older than its arrival.
+            let complete = progress.completeUntil.map { time.advanced(by: $0 - uptime) }
+            status.waitingSince = oldest.map { max($0, complete ?? $0) }
         }
     }
 

@@ -11,6 +11,8 @@ struct BatchPosition: Sendable {
     private(set) var cursor: Int64?
     /// The cursor of the last run, which counts the backlog until a receiver that keeps the cursor has answered.
     private var lastKnown: Int64?
+    /// The time until which everything was delivered; `nil` if it never was in this run.
+    private(set) var completeUntil: Duration?
     var receiverCursor: ReceiverCursor
 
     init(isKeptByReceiver: Bool) {
@@ -28,6 +30,11 @@ struct BatchPosition: Sendable {
     func isComplete(to head: Int64) -> Bool {
         guard let queue, queue.isEmpty, receiverCursor.refused == nil else { return false }
         return head <= queue.through
+    }
+
+    /// Records that everything up to `head` is delivered, if it is.
+    mutating func updateCompletion(to head: Int64?, at now: Duration) {
+        if let head, isComplete(to: head) { completeUntil = now }
     }
 
     // MARK: - The start

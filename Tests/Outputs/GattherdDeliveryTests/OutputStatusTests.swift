@@ -67,6 +67,34 @@ import Testing
         #expect(Self.status { $0.pause = pause }.problem == words)
     }
 
+    @Test func `a record of long ago waits since its arrival, but a backlog of an earlier run for longer`() {
+        for (head, isLong) in [(0, false), (1, true)] as [(Int64, Bool)] {
+            var machine = DeliveryMachine(seed: 1)
+            let stream = StreamDefinition(
+                device: "strap",
+                profile: "p",
+                stream: "log",
+                metrics: [MetricDescriptor(name: "value")]
+            )
+            let reading = JournalReading(
+                seq: 1,
+                stream: stream,
+                time: Timestamp(microseconds: 1),
+                source: .notify,
+                samples: [Sample(metric: 0, value: .integer(1))]
+            )
+            let events: [DeliveryMachine.Event] = [
+                .start, .connected(session: 1, receiveMaximum: 10), .cursorLoaded(0), .headMoved(head), .headMoved(1),
+                .fetched([reading], through: 1),
+            ]
+            for event in events { _ = machine.handle(event, at: .seconds(1)) }
+            let board = DeliveryBoard()
+            board.show(machine, nil, at: .seconds(1))
+            let since = board.status.waitingSince
+            #expect(since.map { $0 < Timestamp(microseconds: 1_700_000_000_000_000) } == isLong)
+        }
+    }
+
     @Test func `a connected session that delivers has no problem`() {
         #expect(Self.status { $0.lastError = nil }.problem == nil)
     }

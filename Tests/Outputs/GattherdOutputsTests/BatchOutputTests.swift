@@ -115,6 +115,20 @@ import Testing
         #expect(fixture.journal.cursor.state == 0)
     }
 
+    @Test func `a record of long ago waits since its arrival`() async throws {
+        let fault = OutputFault(.misconfigured, "set the token", retryAfter: .seconds(3600))
+        let fixture = Fixture([.accept, .fail(fault)])
+        fixture.journal.commit(1)
+        async let running: Void = fixture.output.run()
+        await fixture.journal.waitForCursor(1)
+        fixture.journal.commit(1)
+        while fixture.output.status.problem == nil { await Task.yield() }
+        let since = fixture.output.status.waitingSince
+        #expect(since.map { $0 > Timestamp(microseconds: 1_700_000_000_000_000) } == true)
+        await fixture.output.stop(within: .seconds(5))
+        await running
+    }
+
     @Test func `a failing journal is asked again`() async throws {
         let fixture = Fixture()
         fixture.journal.fail(5)

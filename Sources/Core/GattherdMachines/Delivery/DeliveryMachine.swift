@@ -55,6 +55,9 @@ public struct DeliveryMachine: Sendable {
     /// The time of the oldest unacknowledged reading; `nil` without one.
     public var waitingSince: Timestamp? { window?.oldest }
 
+    /// The time until which no reading waited, on the machine's clock; `nil` if some did in the whole run.
+    public private(set) var completeUntil: Duration?
+
     /// The time of the next attempt to connect; `nil` while none is planned.
     public var nextTry: Duration? {
         guard case .backingOff(_, let until) = phase else { return nil }
@@ -110,6 +113,7 @@ public struct DeliveryMachine: Sendable {
     /// An event that the state does not expect, or that belongs to an earlier session, changes nothing.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         guard phase != .stopped else { return [] }
+        if journal.head != nil, isDrained { completeUntil = now }
         let effects = apply(event, at: now) + work(at: now)
         gate.updateAwaited(window, at: now)
         return effects
