@@ -99,6 +99,10 @@ struct DeclarativeErrorTests {
                 "9:42: groups cannot be nested"
             ),
             (
+                "{repeat: 2, numbered: true, fields: [{metric: x, type: u8, repeat: 2}]}",
+                "9:68: a list cannot be numbered; put the field outside of 'objects' and numbered groups"
+            ),
+            (
                 "{metric: x, type: u8, unknown: {0xFFF: a}}",
                 "9:41: '0xFFF' is invalid; expected an integer from 0 to 255"
             ),

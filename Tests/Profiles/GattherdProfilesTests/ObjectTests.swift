@@ -148,6 +148,7 @@ struct ObjectTests {
                 "{objects: {id: u8}, kinds: {1: {repeat: 2, fields: [{metric: x, type: u8}]}}}",
                 "9:52: groups cannot be nested"
             ),
+            ("{objects: {id: u8}, kinds: {1: {metric: x, type: u8, repeat: 2}}}", "9:62: a list cannot be numbered"),
             ("{ignore: x}", "9:10: 'ignore' is for advertisements"),
         ]
     )

@@ -198,6 +198,10 @@ struct FieldCompiler {
         let count = source?.takesOctets == true ? count(field) : nil
         let length = source?.isText == true ? expression(field, "length", Self.octetCount) : nil
         guard let name, let source, let format else { return }
+        if count != nil, isNumbered {
+            let remedy = "put the field outside of 'objects' and numbered groups, with 'when'"
+            field.report("a list cannot be numbered; \(remedy)", at: "repeat")
+        }
         let isRepeated = count != nil || isInGroup && !isNumbered
         let metric = format.metric(named: name, isRepeated: isRepeated)
         if metric.reset != nil, isRepeated { field.report("a list cannot be reset", at: "reset") }
