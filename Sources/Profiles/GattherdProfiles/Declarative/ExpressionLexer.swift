@@ -22,6 +22,11 @@ struct ExpressionLexer {
         "/", "%", ",",
     ]
 
+    /// Operators of other languages, and what to write instead.
+    private static let shifts = [
+        (">>", "write the bits 7 to 4 of f as f[7:4]"), ("<<", "multiply: f*256 shifts f by 8 bits"),
+    ]
+
     private let text: [Character]
     private(set) var offset = 0
     /// The offset of the last token.
@@ -39,6 +44,9 @@ struct ExpressionLexer {
         start = offset
         guard offset < text.count else { return .end }
         if Self.isWord(text[offset]) { return try word() }
+        for (sign, remedy) in Self.shifts where text[offset...].starts(with: sign) {
+            throw Failure(offset: offset, reason: "there is no '\(sign)'; \(remedy)")
+        }
         for sign in Self.signs where text[offset...].starts(with: sign) {
             offset += sign.count
             return .sign(sign == "&&" ? "&" : sign == "||" ? "|" : sign)

@@ -82,6 +82,11 @@ struct ExpressionNodes: Sendable {
         if case .part(let part) = nodes[position] { part } else { nil }
     }
 
+    /// True if the node at `position` is an integer of the text.
+    func isConstant(_ position: Int) -> Bool {
+        if case .constant = nodes[position] { true } else { false }
+    }
+
     /// True if the value at `position` is always 0 or 1.
     func isBoolean(at position: Int) -> Bool {
         switch nodes[position] {

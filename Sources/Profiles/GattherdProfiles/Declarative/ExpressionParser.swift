@@ -62,9 +62,23 @@ struct ExpressionParser {
     }
 
     private mutating func all(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        var start = lexer.start
         var left = try part(&nodes)
-        while try accept("&") { left = nodes.add(.and(left, try part(&nodes))) }
+        while token == .sign("&") {
+            try rejectMask(left, at: start, nodes)
+            token = try lexer.next()
+            start = lexer.start
+            let right = try part(&nodes)
+            try rejectMask(right, at: start, nodes)
+            left = nodes.add(.and(left, right))
+        }
         return left
+    }
+
+    /// Rejects a number beside '&', which joins conditions and masks no bits.
+    private func rejectMask(_ node: Int, at offset: Int, _ nodes: ExpressionNodes) throws(Failure) {
+        guard nodes.isConstant(node) else { return }
+        throw Failure(offset: offset, reason: "'&' joins conditions; write bits as f[3:0], and a single bit as f.0")
     }
 
     private mutating func part(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
