@@ -29,10 +29,7 @@ package enum LinesOutput: OutputDefinition {
         let maxSize = section.value("max_size", .size)?.value
         let keep = section.value("keep", .integer(1...1000))?.value
         let isSynced = section.value("fsync", .boolean)?.value
-        if maxSize == nil, let place = section.place(of: "keep") {
-            let advice = "'keep' has no effect without it"
-            section.report(.missing(key: "max_size", section: "'lines'", advice: advice), at: place)
-        }
+        section.require("max_size", with: "keep", in: "'lines'")
         guard let path else { return nil }
         var settings = LinesSettings(path: path)
         settings.maxSize = maxSize

@@ -76,6 +76,7 @@ import Testing
         ("lines: {path: /a, max_backlog: 5}", "1:32 invalid_value '5' is not a whole number from 1000"),
         ("lines: {path: /a, max_size: 1kB}", "1:29 invalid_value '1kB' is not a size"),
         ("lines: {path: /a, keep: 2}", "1:19 missing_key 'lines' needs the key 'max_size'"),
+        ("lines: {path: /a, max_size: 1kB, keep: 2}", "1:29 invalid_value '1kB' is not a size"),
         ("lines: {path: /a, fsync: maybe}", "1:26 invalid_value 'maybe' is not a boolean"),
         ("lines: /a", "1:8 wrong_kind this is a text, but it must be a mapping"),
         ("line: {path: /a}", "1:1 unknown_key unknown key 'line' in the configuration; did you mean 'lines'?"),
