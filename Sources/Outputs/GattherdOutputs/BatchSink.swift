@@ -7,10 +7,11 @@ public import GattherdModel
 public protocol BatchSink: Sendable {
     /// Returns when the receiver has all entries durably; after a failure the same entries may be written again.
     ///
-    /// The task is cancelled after ``BatchOptions/writeTimeout``. A sink that blocks must use a thread of its own.
+    /// There is at least one entry. The task is cancelled after ``BatchOptions/writeTimeout``. A sink that blocks must
+    /// use a thread of its own.
     func write(_ entries: [JournalEntry]) async throws(OutputFault)
 
-    /// Closes connections and files; the last call.
+    /// Closes connections and files; the last call, after the end of ``write(_:)``.
     func close() async
 }
 
@@ -57,7 +58,7 @@ public struct OutputFault: Error, Hashable, Sendable {
     public let kind: Kind
     /// The cause and the remedy, for people; without secrets.
     public let detail: String
-    /// The shortest pause that the receiver asks for; zero for a pause of any length.
+    /// The shortest pause that the receiver asks for, zero for a pause of any length; `nil` if it asks for none.
     public let retryAfter: Duration?
     /// The longest pause before the next attempt, for a fault that may end by itself.
     public let retryWithin: Duration?

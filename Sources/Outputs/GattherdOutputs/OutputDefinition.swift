@@ -16,7 +16,9 @@ package protocol OutputDefinition: OutputSectionDefinition {
     /// - Throws: ``OutputError`` if a file that the section names cannot be used. The daemon does not start then.
     static func make(_ settings: Settings, _ context: OutputContext) throws(OutputError) -> any Output
 
-    /// Returns the findings about the files that the section names, for `gattherd check` and for a reload.
+    /// Returns further findings, for `gattherd check` and for a reload.
+    ///
+    /// The framework checks the files itself. If one of them has an error, only that is reported.
     static func findings(_ settings: Settings) -> [ConfigError]
 }
 
