@@ -59,9 +59,7 @@ package enum LinesOutput: OutputDefinition {
         "fsync": ConfigDescription("True if lines are on the disk before they count as delivered.", default: "true"),
     ]
 
-    package static func consumer(_ settings: LinesSettings) -> JournalConsumerOptions {
-        JournalConsumerOptions(name: section, content: .everything)
-    }
+    package static func content(_ settings: LinesSettings) -> JournalConsumerOptions.Content { .everything }
 
     package static func make(_ settings: LinesSettings, _ context: OutputContext) throws(OutputError) -> any Output {
         var options = BatchOptions()

@@ -6,10 +6,8 @@ public import GattherdModel
 ///
 /// The type reads its section of the configuration and makes the output. See docs/outputs.md.
 package protocol OutputDefinition: OutputSectionDefinition {
-    /// Returns the entries that the output needs.
-    ///
-    /// The name and the limit of the backlog are set by the framework.
-    static func consumer(_ settings: Settings) -> JournalConsumerOptions
+    /// Returns the kinds of entries that the output needs.
+    static func content(_ settings: Settings) -> JournalConsumerOptions.Content
 
     /// Makes the output; nothing is connected before it runs.
     ///
@@ -23,9 +21,7 @@ package protocol OutputDefinition: OutputSectionDefinition {
 }
 
 extension OutputDefinition {
-    package static func consumer(_ settings: Settings) -> JournalConsumerOptions {
-        JournalConsumerOptions(name: section)
-    }
+    package static func content(_ settings: Settings) -> JournalConsumerOptions.Content { .readings }
 
     package static func findings(_ settings: Settings) -> [ConfigError] { [] }
 }
@@ -101,11 +97,12 @@ package struct ConfiguredOutput: Sendable {
     /// Creates the configured output; `nil` if the section is another output's.
     package init?<Definition: OutputDefinition>(_ section: OutputSection, _ definition: Definition.Type) {
         guard let settings = section.settings(of: definition) else { return nil }
-        var consumer = Definition.consumer(settings)
-        consumer.name = section.name
-        consumer.longestBacklog = section.longestBacklog
-        self.kind = Definition.section
-        self.consumer = consumer
+        kind = Definition.section
+        consumer = JournalConsumerOptions(
+            name: section.name,
+            content: Definition.content(settings),
+            longestBacklog: section.longestBacklog
+        )
         findings = Definition.findings(settings)
         makeOutput = { (context) throws(OutputError) in try Definition.make(settings, context) }
     }

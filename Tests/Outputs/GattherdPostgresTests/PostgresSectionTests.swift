@@ -25,7 +25,7 @@ struct PostgresSectionTests {
         #expect("\(settings.url.value)" == "db.example.com/gattherd")
         #expect(settings.password == nil && settings.authority == nil && settings.gateway == nil)
         #expect(PostgresOutput.findings(settings).isEmpty)
-        #expect(PostgresOutput.consumer(settings).content == .everything)
+        #expect(PostgresOutput.content(settings) == .everything)
     }
 
     @Test func `all keys are read, and paths are relative to the folder of the file`() throws {

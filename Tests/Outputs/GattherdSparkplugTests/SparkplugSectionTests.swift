@@ -52,7 +52,7 @@ import Testing
         #expect(settings.group == "gattherd" && settings.node == "lab" && settings.primaryHost == nil)
         #expect(settings.mqtt.clientID == "gattherd-lab-sparkplug")
         #expect(settings.setsControls && !settings.isByException)
-        #expect(SparkplugOutput.consumer(settings).content == .readings)
+        #expect(SparkplugOutput.content(settings) == .readings)
     }
 
     @Test(arguments: [

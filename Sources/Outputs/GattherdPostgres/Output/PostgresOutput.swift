@@ -73,9 +73,7 @@ package enum PostgresOutput: OutputDefinition {
         "gateway": ConfigDescription("The gateway's name at the centre.", example: "attic", otherwise: "its own name"),
     ]
 
-    package static func consumer(_ settings: PostgresSettings) -> JournalConsumerOptions {
-        JournalConsumerOptions(name: section, content: .everything)
-    }
+    package static func content(_ settings: PostgresSettings) -> JournalConsumerOptions.Content { .everything }
 
     package static func make(
         _ settings: PostgresSettings,
