@@ -99,6 +99,10 @@ struct Composer: ~Copyable {
         guard let name = key.text else {
             throw YAMLError(position: key.position, problem: "a key must be a text, but this is \(key.kind)")
         }
+        guard key.content != .scalar("<<", isPlain: true) else {
+            let problem = "merge keys ('<<') have no meaning here; write the keys out"
+            throw YAMLError(position: key.position, problem: problem)
+        }
         if let line = lines.updateValue(key.position.line, forKey: name) {
             throw YAMLError(position: key.position, problem: "the key '\(name)' is already in line \(line)")
         }

@@ -132,8 +132,8 @@ extension YAMLPosition {
             let bracket = open.last ?? nil
         {
             let isOpen = source.character(at: position) == nil || position.line > bracket.line
-            return isOpen
-                ? "the '[' or '{'\(line(bracket)) is not closed" : "a value, a ',' or a closing bracket is missing here"
+            guard !isOpen else { return "the '[' or '{'\(line(bracket)) is not closed" }
+            return "a value, a ',' or a closing bracket is missing here; put a text with '[' or '{' into quotes"
         }
         switch problem {
         case "did not find expected key", "did not find expected '-' indicator":

@@ -56,6 +56,8 @@ import Testing
         ("a: *x", .init(line: 1, column: 4), "no value before this one is named '&x'"),
         ("a: &x [*x]", .init(line: 1, column: 8), "no value before this one is named '&x'"),
         ("a: !!str 1", .init(line: 1, column: 4), "tags ('!…') have no meaning here; leave the tag out"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", .init(line: 3, column: 3), Self.merging),
+        ("a: {from: f[3:0]}", .init(line: 1, column: 12), Self.unquoted),
         ("? [a]\n: 1", .init(line: 1, column: 3), "a key must be a text, but this is a list"),
         ("a: [1", .init(line: 2, column: 1), Self.unclosed),
         (
@@ -65,6 +67,9 @@ import Testing
         ("ä: \u{1}", .init(line: 1, column: 4), "control characters are not allowed"),
     ]
 
+    private static let merging = "merge keys ('<<') have no meaning here; write the keys out"
+    private static let unquoted =
+        "a value, a ',' or a closing bracket is missing here; put a text with '[' or '{' into quotes"
     private static let unclosed =
         "the '[' or '{' of line 1 is not closed"
 

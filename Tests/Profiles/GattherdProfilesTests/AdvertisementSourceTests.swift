@@ -83,6 +83,7 @@ struct AdvertisementSourceTests {
             (text("manufacturer: all"), "6:19: 'all' is invalid; expected a company's number from 0 to 0xFFFF"),
             (text("manufacturer: []"), "6:5: a list of companies has 1 to 64, such as [0xEC88, 0x8801]"),
             (text("manufacturer: [1, x]"), "6:23: 'x' is invalid; expected a company's number"),
+            (text("manufacturer: 1", "begins: 0x04"), "7:13: '0x04' is invalid; expected the first bytes, such as"),
             (text("manufacturer: 1", "after: []"), "7:5: 'after' is one part or a list of at most 3"),
             (text("manufacturer: 1", "after: fd3d"), "7:12: a part must be a mapping of keys to values"),
             (text("manufacturer: 1", "after: {length: 3}"), "7:12: a part has either 'manufacturer' or 'service_data'"),

@@ -72,6 +72,15 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.map(\.path) == [folder.path])
     }
 
+    @Test func `the remedy for a folder such as the one of temporary files is another folder`() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(text(title: "battery"), to: "battery.yaml")
+        unsafe chmod(folder.path, 0o1777)
+        let registry = try ProfileRegistry.load(paths: [path])
+        let words = "everybody may write to it. Move the profile to a folder of your own"
+        #expect(registry.refusals.map(\.description) == ["\(folder.path): \(words)"])
+    }
+
     @Test(arguments: [true, false])
     func `files that a foreign group may write are refused`(isFolder: Bool) throws {
         let folder = try TemporaryFolder()

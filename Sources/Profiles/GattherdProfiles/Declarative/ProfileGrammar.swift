@@ -101,7 +101,8 @@ extension ProfileGrammar<[UInt8]> {
 }
 
 extension ProfileGrammar<BytePattern> {
-    static let pattern = ProfileGrammar("the first bytes of a response, such as \"80 05 01\" or \"80 05 ??\"") {
+    static let pattern = ProfileGrammar("the first bytes, such as \"80 05 01\" or \"80 05 ??\"") { BytePattern($0) }
+    static let response = ProfileGrammar("the first bytes of a response, such as \"80 05 01\" or \"80 05 ??\"") {
         BytePattern($0)
     }
     static let messageStart = ProfileGrammar("the first bytes of a message, such as \"DD 03\" or \"DD ??\"") { text in

@@ -90,11 +90,11 @@ enum AnswerCompiler {
 
     private static func successes(_ reader: MappingReader) -> [ResponseRule.Case] {
         guard let node = reader.node("ok") else {
-            reader.report("an answer needs 'ok': \(ProfileGrammar.pattern.expectation), or a list of these")
+            reader.report("an answer needs 'ok': \(ProfileGrammar.response.expectation), or a list of these")
             return []
         }
         return (node.elements ?? [node]).compactMap { element in
-            ProfileGrammar.pattern.read(element, reader.findings).map { ResponseRule.Case($0, .success) }
+            ProfileGrammar.response.read(element, reader.findings).map { ResponseRule.Case($0, .success) }
         }
     }
 
@@ -106,7 +106,7 @@ enum AnswerCompiler {
             return []
         }
         return members.compactMap { member in
-            let pattern = ProfileGrammar.pattern.read(member.key, reader.findings)
+            let pattern = ProfileGrammar.response.read(member.key, reader.findings)
             let words = ProfileGrammar<String>.words.read(member.value, reader.findings)
             guard let pattern, let words else { return nil }
             return ResponseRule.Case(pattern, .refusal(words))

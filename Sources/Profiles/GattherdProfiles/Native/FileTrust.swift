@@ -39,7 +39,10 @@ struct FileTrust {
     /// every file that the account makes.
     func objection(for account: ProfileAccount) -> ProfileRefusal? {
         if mode & S_IWOTH != 0 {
-            return ProfileRefusal(path: path, reason: "everybody may write to it", remedy: "Run: chmod o-w '\(path)'")
+            // A folder such as /tmp has to stay writable.
+            let isShared = isDirectory && mode & S_ISVTX != 0
+            let remedy = isShared ? "Move the profile to a folder of your own" : "Run: chmod o-w '\(path)'"
+            return ProfileRefusal(path: path, reason: "everybody may write to it", remedy: remedy)
         }
         if mode & S_IWGRP != 0 && group != 0 && group != account.group {
             let reason = "group \(Self.groupName(group)), which is neither root's nor gattherd's, may write to it"
