@@ -296,6 +296,13 @@ struct AdvertisementTests {
                 ),
                 "7:26: duplicate stream 'thing'; choose another name"
             ),
+            (
+                text(
+                    "service_data: 181a",
+                    frames: "  - {service_data: 181a, stream: other, fields: [{metric: x, type: u8}]}"
+                ),
+                "7:26: the frame 'thing' takes the same data; give each its 'begins', 'length' or 'name'"
+            ),
             ("contract: 1\nprofile: x\nadvertisement: []", "3:1: 'advertisement' needs at least one element"),
             (
                 text("service_data: 181a", "tests: [{hex: \"0101\", key: \"00\", expect: {x: 1, n: 1}}]"),

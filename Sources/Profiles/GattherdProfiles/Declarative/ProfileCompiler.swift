@@ -101,6 +101,7 @@ struct ProfileCompiler {
         }
         if frames.isEmpty { reader.report("'advertisement' needs at least one element", at: "advertisement") }
         checkStreams(frames.map { ($0.reader, $0.value?.descriptor.stream) })
+        checkSources(frames)
         var profile = DeclarativeProfile(
             name: name ?? "",
             title: title ?? name ?? "",
@@ -169,6 +170,27 @@ extension ProfileCompiler {
             reader.report("duplicate stream '\(stream)'; choose another name", at: "stream")
         }
         return streams
+    }
+
+    /// Reports frames that never get data, because an earlier one takes the same.
+    private func checkSources(_ frames: [(reader: MappingReader, value: CompiledAdvertisement?)]) {
+        var earlier: [AdvertisementDescriptor] = []
+        for (reader, value) in frames {
+            guard let frame = value?.descriptor else { continue }
+            if let first = earlier.first(where: { $0.takesSameData(as: frame) }) {
+                let remedy = "give each its 'begins', 'length' or 'name', or make them one frame with 'when'"
+                reader.report("the frame '\(first.stream)' takes the same data; \(remedy)", at: "stream")
+            }
+            earlier.append(frame)
+        }
+    }
+}
+
+extension AdvertisementDescriptor {
+    /// True if both frames fit the same data, of which the first one then takes all.
+    fileprivate func takesSameData(as other: Self) -> Bool {
+        source == other.source && before == other.before && names == other.names
+            && beginning == other.beginning && length == other.length
     }
 }
 
