@@ -61,6 +61,19 @@ struct AdvertisementReplayTests {
         #expect(counts == [nil, 1, 0])
     }
 
+    @Test func `the profile of a device that is connected is named`() throws {
+        var replay = try replay()
+        // The names UT353BT and room.
+        for (hex, name) in [("080955543335334254", "uni-t-meter"), ("0509726f6f6d", nil)] as [(String, String?)] {
+            let captured = try advertisement(hex, at: nil)
+            replay.learn(captured)
+            #expect(replay.connectedIdentity(of: captured)?.profile == name)
+            replay = try self.replay()
+        }
+        let ruuvi = try advertisement(Self.ruuvi, at: nil)
+        #expect(replay.connectedIdentity(of: ruuvi) == nil)
+    }
+
     @Test func `lines without a time are all decoded`() throws {
         var replay = try replay()
         let hex = "0916d2fc400164020a09"

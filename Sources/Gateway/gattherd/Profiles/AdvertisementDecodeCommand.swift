@@ -42,7 +42,9 @@ struct AdvertisementDecodeCommand {
         // The scan response often has the name by which the advertisement before it is recognised.
         for advertisement in advertisements { replay.learn(advertisement, name: arguments.value("name")) }
         let outcomes = advertisements.flatMap { replay.decode($0) ?? [] }
-        guard !outcomes.isEmpty else { throw unknown() }
+        guard !outcomes.isEmpty else {
+            throw unknown(advertisements.compactMap { replay.connectedIdentity(of: $0) }.first)
+        }
         var failure: CommandFailure?
         for outcome in outcomes {
             do throws(CommandFailure) { try say(outcome) } catch { failure = error }
@@ -93,10 +95,11 @@ struct AdvertisementDecodeCommand {
         }
     }
 
-    private func unknown() -> CommandFailure {
+    private func unknown(_ connected: Identification?) -> CommandFailure {
         let sources = (profile?.streams ?? []).map(\.source).joined(separator: ", ")
         let problem =
             profile.map { "\($0.name) decodes nothing of it; it decodes \(sources)" }
+            ?? connected.map { "no profile decodes it; \($0.profile) serves '\($0.name)' by a connection" }
             ?? "no profile decodes it; write one: gattherd profile new NAME --from-advertisement HEX"
         return CommandFailure(.data, "gattherd: \(problem)")
     }

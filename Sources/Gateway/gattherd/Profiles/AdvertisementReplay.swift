@@ -125,10 +125,19 @@ struct AdvertisementReplay {
         }
     }
 
+    /// Returns the model or kind of a sender whose profile needs a connection; `nil` for other senders.
+    func connectedIdentity(of captured: CapturedAdvertisement) -> Identification? {
+        let found = identity(of: senders[captured.sender] ?? Sender(), AdvertisingData(captured.octets))
+        return found?.isForAdvertisements == false ? found : nil
+    }
+
+    private func identity(of sender: Sender, _ data: AdvertisingData) -> Identification? {
+        registry.identify(AdvertisedTraits(name: sender.name, services: sender.services, data))
+    }
+
     /// Returns the profiles of a sender that is not configured; `nil` if none decodes its advertisements.
     private func recognised(_ sender: Sender, _ data: AdvertisingData) -> Device? {
-        let traits = AdvertisedTraits(name: sender.name, services: sender.services, data)
-        guard let found = registry.identify(traits), found.isForAdvertisements, let profile = registry[found.profile]
+        guard let found = identity(of: sender, data), found.isForAdvertisements, let profile = registry[found.profile]
         else { return nil }
         return Device(profiles: [profile], key: chosen?.key, model: found.model)
     }
