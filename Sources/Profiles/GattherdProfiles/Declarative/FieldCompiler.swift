@@ -152,7 +152,10 @@ struct FieldCompiler {
         let condition = condition(field)
         let count = count(field)
         if isInGroup { field.report("groups cannot be nested", at: "fields") }
-        if count == nil { field.report("a group needs 'repeat': rest, a number, or an earlier field") }
+        if count == nil {
+            let remedy = field.has("when") ? "; without repetition, write 'when' at each field" : ""
+            field.report("a group needs 'repeat': rest, a number, or an earlier field\(remedy)")
+        }
         let index = program.steps.count
         var step = DecodeProgram.Step(.group(end: index, size: nil), conversion: program.add(Conversion(name: "group")))
         step.condition = condition
