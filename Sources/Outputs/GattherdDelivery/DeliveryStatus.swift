@@ -12,7 +12,7 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var cursor: Int64?
     /// An upper bound of committed readings that the broker has not acknowledged.
     public var backlog: Int64 = 0
-    /// The time since which the oldest of them waits; `nil` without a backlog.
+    /// The time at which the oldest of them began to wait; `nil` without a backlog.
     public var waitingSince: Timestamp?
     /// The time of the next attempt to connect, since the delivery's creation.
     public var nextTry: Duration?

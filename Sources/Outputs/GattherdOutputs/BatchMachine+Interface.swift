@@ -85,7 +85,7 @@ extension BatchMachine {
         public var oldest: JournalEntry?
         /// The time, on the machine's clock, since which undelivered entries are known.
         public var waitingSince: Duration?
-        /// The time, on the machine's clock, until which no entry waited; `nil` if some did in the whole run.
+        /// The last time, on the machine's clock, at which no entry waited; `nil` if there was none in this run.
         public var completeUntil: Duration?
         /// The fetched entries in memory, and their bytes.
         public var fetched = 0

@@ -11,7 +11,7 @@ struct BatchPosition: Sendable {
     private(set) var cursor: Int64?
     /// The cursor of the last run, which counts the backlog until a receiver that keeps the cursor has answered.
     private var lastKnown: Int64?
-    /// The time until which everything was delivered; `nil` if it never was in this run.
+    /// The last time, on the machine's clock, at which no entry waited; `nil` if there was none in this run.
     private(set) var completeUntil: Duration?
     var receiverCursor: ReceiverCursor
 
@@ -32,7 +32,7 @@ struct BatchPosition: Sendable {
         return head <= queue.through
     }
 
-    /// Records that everything up to `head` is delivered, if it is.
+    /// Records the time if everything up to `head` is delivered.
     mutating func updateCompletion(to head: Int64?, at now: Duration) {
         if let head, isComplete(to: head) { completeUntil = now }
     }

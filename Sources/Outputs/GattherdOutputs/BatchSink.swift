@@ -7,7 +7,7 @@ public import GattherdModel
 public protocol BatchSink: Sendable {
     /// Returns when the receiver has all entries durably; after a failure the same entries may be written again.
     ///
-    /// There is at least one entry. The task is cancelled after ``BatchOptions/writeTimeout``. A sink that blocks must
+    /// `entries` is never empty. The task is cancelled after ``BatchOptions/writeTimeout``. A sink that blocks must
     /// use a thread of its own.
     func write(_ entries: [JournalEntry]) async throws(OutputFault)
 

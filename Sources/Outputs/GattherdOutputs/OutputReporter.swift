@@ -53,9 +53,9 @@ final class OutputReporter: Sendable {
         if let gap = limits.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) { report(gap) }
     }
 
-    /// Reports skipped entries, and the gap that exceeded the report limit, once they are due; at the end they are.
+    /// Reports skipped entries, and a gap that exceeded the report limit, if they are due; if `isLast`, they are.
     ///
-    /// Call this repeatedly, because no others may follow.
+    /// Must be called repeatedly, because no further skip or gap may follow that would report them.
     func reportDue(isLast: Bool = false) {
         let now = SuspendingClock.now
         if let gap = limits.withLock({ $0.gaps.due(at: now, isLast: isLast) }) { report(gap) }

@@ -55,7 +55,7 @@ public struct DeliveryMachine: Sendable {
     /// The time of the oldest unacknowledged reading; `nil` without one.
     public var waitingSince: Timestamp? { window?.oldest }
 
-    /// The time until which no reading waited, on the machine's clock; `nil` if some did in the whole run.
+    /// The last time, on the machine's clock, at which no reading waited; `nil` if there was none in this run.
     public private(set) var completeUntil: Duration?
 
     /// The time of the next attempt to connect; `nil` while none is planned.

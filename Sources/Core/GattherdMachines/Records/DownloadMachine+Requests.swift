@@ -63,11 +63,12 @@ extension DownloadMachine {
         return steps + readBlock(request, at: now)
     }
 
+    /// Reads the requested block, and waits until it is decoded.
     mutating func readBlock(_ request: RecordRequest, at now: Duration) -> [Step] {
         [Step.read] + drain(request, .success, at: now)
     }
 
-    /// Reads a block again after a pause, and requests it again if that does not help.
+    /// Reads a block again after a pause; after several such reads, requests it again.
     ///
     /// An Aranet4 answers with an empty block, or with one of another kind, until it has the requested one.
     private mutating func reread(_ request: RecordRequest, _ reason: String, at now: Duration) -> [Step] {

@@ -4,7 +4,7 @@ public import GattherdModel
 extension RecordTracker {
     /// The variation of times by a device that is told the time, in seconds.
     private static let toldTolerance: Int64 = 10
-    /// The variation of such times between two downloads, in microseconds.
+    /// The largest difference of such times between two downloads, in microseconds.
     private static let toldVariation: UInt64 = 2_000_000
 
     /// Follows steps of the gateway's clock, which is `base` plus the time since the gateway's start.
@@ -93,10 +93,14 @@ extension RecordTracker {
         return (mark.time &- known.time).magnitude <= UInt64(Self.toldTolerance) * 1_000_000
     }
 
-    /// The number of the record in an earlier download; `nil` unless a known record has about the same time.
+    /// Returns a record's number in an earlier download; `nil` unless a known record has about the same time.
     ///
-    /// A device that is told the time gives a record another time with each download. Its number varies too if it is
-    /// the time in seconds, times the number of records that can have the same one, plus the place among these.
+    /// A device that is told the time gives a record another time with each download. The number varies too if it is
+    /// made of the time: `seconds * n + place`, where `n` is the number of records that can have the same time.
+    ///
+    /// - Parameters:
+    ///   - mark: The record's number and time.
+    ///   - reading: The record's time by the device's clock, in microseconds; `nil` without one.
     func earlierNumber(of mark: RecordMark, _ reading: Int64?) -> Int64? {
         guard isTold, !isDense, mark.receipt == nil, let seconds = reading.map({ $0 / Self.resolution }), seconds > 0
         else { return nil }

@@ -61,7 +61,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var model: String?
         /// A profile that decodes this model and that the configuration does not name.
         public var suggestedProfile: String?
-        /// True for a sensor, which is never connected; else `nil`.
+        /// True for a device that is never connected, because its profiles decode advertisements; otherwise `nil`.
         public var onlyAdvertises: Bool?
 
         enum CodingKeys: String, CodingKey {

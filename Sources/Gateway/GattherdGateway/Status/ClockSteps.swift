@@ -1,10 +1,10 @@
 import GattherdModel
 
-/// The steps of the wall clock since the daemon's start, for times that were stamped before them.
+/// The steps of the wall clock since the daemon's start, which correct times from before a step.
 ///
 /// On a host without a battery-backed clock the daemon may start days before the time is set.
 struct ClockSteps: Sendable {
-    /// A time without a step, in microseconds.
+    /// A period without a step; the members are in microseconds.
     private struct Span {
         /// The wall clock's time at the machine's start, which only a step changes.
         let offset: Int64
@@ -27,7 +27,7 @@ struct ClockSteps: Sendable {
         observe(started, uptime: uptime)
     }
 
-    /// Compares the clocks with their last observation.
+    /// Records the time of both clocks; a new period begins if the wall clock was set.
     mutating func observe(_ now: Timestamp, uptime: Duration) {
         let uptime = Timestamp(microseconds: 0).advanced(by: uptime).microseconds
         let offset = now.microseconds &- uptime
@@ -38,7 +38,7 @@ struct ClockSteps: Sendable {
         }
     }
 
-    /// Returns a time since the daemon's start as the clock has it now; other times stay as they are.
+    /// Converts a time of this run to the present clock; returns other times unchanged.
     func corrected(_ time: Timestamp) -> Timestamp {
         guard let newest = spans.last else { return time }
         for index in spans.indices.reversed() {

@@ -43,7 +43,7 @@ struct ReplayDecoder {
         return [.unknown]
     }
 
-    /// Decodes a value by the first stream that can: blocks of stored records may share a characteristic.
+    /// Decodes a value with the first stream that accepts it: blocks of stored records may share a characteristic.
     private mutating func decode(_ octets: [UInt8], _ profile: any Profile, _ indices: [Int]) -> Outcome {
         var first: Outcome?
         for index in indices {

@@ -99,7 +99,7 @@ struct AdvertisementDecodeCommand {
         let sources = (profile?.streams ?? []).map(\.source).joined(separator: ", ")
         let problem =
             profile.map { "\($0.name) decodes nothing of it; it decodes \(sources)" }
-            ?? connected.map { "no profile decodes it; \($0.profile) serves '\($0.name)' by a connection" }
+            ?? connected.map { "no profile decodes it; \($0.profile) serves '\($0.name)' over a connection" }
             ?? "no profile decodes it; write one: gattherd profile new NAME --from-advertisement HEX"
         return CommandFailure(.data, "gattherd: \(problem)")
     }

@@ -124,7 +124,7 @@ export class History {
     this.rangeButtons.forEach((button, index) => button.setAttribute("aria-pressed", !this.zoomed && ranges[index] === this.range));
   }
 
-  /** Shows words below the chart; screen readers announce them unless they are only renewed. */
+  /** Shows text below the chart. Screen readers announce it, unless it only renews the summary. */
   say(words, isRenewal = false) {
     this.line.setAttribute("aria-live", isRenewal ? "off" : "polite");
     setText(this.line, words);

@@ -144,7 +144,7 @@ export function linkSummary(device, now) {
   const why = [reasonWords(device.reason), device.detail].filter(Boolean).join(": ");
   const parts = [device.nextRetry ? nextTry(device.nextRetry - now) : `for ${since}`];
   if (device.attempt > 0) parts.push(counted(device.attempt, "failed attempt"));
-  // A device that waits may have been there before, or waits for a slot.
+  // The reason is more precise than the hint: a waiting device may have been seen before, or wait for a slot.
   parts.push(device.state === "waiting" ? why || hint : hint || why);
   return parts.filter(Boolean).join(" · ");
 }

@@ -81,7 +81,7 @@ final class EventHub: Sendable {
         if let snapshot, let status { sendSnapshot(EventMessage.snapshot(status, snapshot, now: backend.now)) }
     }
 
-    /// Returns true if the wall clock has stepped since the last status: all times of states are others now.
+    /// Returns true if the wall clock was set since the last status, which changes the times of all states.
     private func hasStepped(_ status: DaemonStatus) -> Bool {
         started.withLock { started in
             defer { started = status.started }

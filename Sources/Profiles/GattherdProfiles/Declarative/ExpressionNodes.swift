@@ -82,7 +82,7 @@ struct ExpressionNodes: Sendable {
         if case .part(let part) = nodes[position] { part } else { nil }
     }
 
-    /// True if the node at `position` is an integer of the text.
+    /// Returns true if the node at `position` is an integer literal.
     func isConstant(_ position: Int) -> Bool {
         if case .constant = nodes[position] { true } else { false }
     }

@@ -172,7 +172,7 @@ extension ProfileCompiler {
         return streams
     }
 
-    /// Reports frames that never get data, because an earlier one takes the same.
+    /// Reports frames that never get data, because an earlier one takes all of it.
     private func checkSources(_ frames: [(reader: MappingReader, value: CompiledAdvertisement?)]) {
         var earlier: [AdvertisementDescriptor] = []
         for (reader, value) in frames {
@@ -187,7 +187,7 @@ extension ProfileCompiler {
 }
 
 extension AdvertisementDescriptor {
-    /// True if both frames fit the same data, of which the first one then takes all.
+    /// Returns true if both frames fit the same data, which the earlier one then takes.
     fileprivate func takesSameData(as other: Self) -> Bool {
         source == other.source && before == other.before && names == other.names
             && beginning == other.beginning && length == other.length

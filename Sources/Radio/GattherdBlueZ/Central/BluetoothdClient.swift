@@ -5,7 +5,7 @@ import GattherdDBus
 final class BluetoothdClient {
     /// The time limit of a round trip, which only puts messages in order.
     private static let roundTripLimit = Duration.seconds(2)
-    /// The time after the removal of an object in which answers to its calls may come.
+    /// The wait for answers to an object's calls after its removal.
     private static let removalLimit = Duration.seconds(1)
 
     /// The connection to the bus, while there is one.
@@ -135,7 +135,7 @@ final class BluetoothdClient {
         }
     }
 
-    /// Ends the wait for the calls of an object that bluetoothd has removed, after a moment.
+    /// Ends the calls of an object that bluetoothd has removed, if they are not answered in time.
     ///
     /// After a failed attempt to connect, BlueZ removes the object and then answers. It never answers if another client
     /// has removed the peripheral.

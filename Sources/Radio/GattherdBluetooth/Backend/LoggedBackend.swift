@@ -13,7 +13,7 @@ public final class LoggedBackend: CentralBackend {
     /// - Parameters:
     ///   - base: The backend that performs the operations.
     ///   - log: The log of the lines.
-    ///   - name: Returns the name of the peripheral with an address, for the lines; `nil` if it has none.
+    ///   - name: Returns the name of the peripheral at an address, which its lines contain; `nil` if it has none.
     public init(
         _ base: any CentralBackend,
         log: Log,
@@ -140,7 +140,7 @@ public final class LoggedBackend: CentralBackend {
         }
     }
 
-    // MARK: - Passed on
+    // MARK: - Without a line
 
     public var events: AsyncStream<CentralEvent> { base.events }
 
@@ -158,7 +158,7 @@ public final class LoggedBackend: CentralBackend {
 
     public func watch(_ advertisements: AdvertisementWatch) async { await base.watch(advertisements) }
 
-    /// The platform names a subscription by its token alone.
+    /// Ends a subscription without a line, because a token does not name the peripheral.
     public func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {
         try await base.unsubscribe(token)
     }

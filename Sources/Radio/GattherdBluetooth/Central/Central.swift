@@ -180,7 +180,7 @@ enum CentralLifecycle: Equatable, Sendable {
     case closed
 }
 
-/// The limits of waits for what follows in a moment.
+/// The limits of waits for events that normally follow within milliseconds.
 struct WaitLimits: Sendable {
     /// The longest wait for the start of a task that calls ``Central/run()``.
     var start = Duration.seconds(1)

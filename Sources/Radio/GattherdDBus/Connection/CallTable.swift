@@ -33,7 +33,7 @@ struct CallTable {
     /// Calls that were given up after they had been sent, and have no answer yet.
     var abandonedCount: Int { abandoned.count }
 
-    /// The calls of an object without an answer, sent or not.
+    /// Returns the identifiers of an object's unanswered calls, sent or not, in the order of the calls.
     func ids(of path: String) -> [UInt64] { calls.filter { $0.value.message.path == path }.keys.sorted() }
 
     mutating func makeID() -> UInt64 {

@@ -129,7 +129,7 @@ extension ConnectionCore {
         sendWaitingCalls()
     }
 
-    /// Ends the wait for the present calls of an object after a delay, unless they have ended by then.
+    /// Ends the present calls of an object with `error` if they have no answer after a delay.
     func abandonCalls(of path: String, after delay: Duration, _ error: DBusError) {
         for id in calls.ids(of: path) {
             loop.schedule(after: delay) { [weak self] in self?.abandon(id, error) }

@@ -237,8 +237,7 @@ extension DBusConnection {
         }
     }
 
-    /// Ends the wait for the present calls of an object with `error` after a delay, unless they have ended by then; on
-    /// the loop.
+    /// Ends the present calls of an object with `error` if they have no answer after a delay; on the loop.
     public nonisolated func abandonCalls(of path: String, after delay: Duration, _ error: DBusError) {
         core.value.abandonCalls(of: path, after: delay, error)
     }

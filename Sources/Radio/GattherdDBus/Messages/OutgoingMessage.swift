@@ -16,7 +16,7 @@ import CDBus
         unsafe dbus_message_unref(raw)
     }
 
-    /// The object that the message is for or from; empty for an answer.
+    /// The path of the object that the message is for or from; empty for an answer.
     var path: String {
         guard let path = unsafe dbus_message_get_path(raw) else { return "" }
         return unsafe String(cString: path)

@@ -139,7 +139,7 @@ struct WALCheckpointer {
 
     /// Copies and truncates the WAL before the connection is closed.
     ///
-    /// A large one stays for the next start, which has more time than a stop.
+    /// A large WAL stays for the next start, which has more time than a stop.
     func close() {
         if isLarge { connection.keepsWALOnClose(true) } else { truncate() }
     }
