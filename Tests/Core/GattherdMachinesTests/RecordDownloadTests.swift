@@ -144,7 +144,7 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(last), at: .zero) == [.complete, .drain])
     }
 
-    @Test func `an empty block before the last record is read again, then requested again, then a failure`() throws {
+    @Test func `an empty block before the last record is read again, requested again, and at last a failure`() throws {
         var machine = machine(.blocks(try template("61 04 {index:u16le}"), first: 1, isRead: true), isNumbered: false)
         _ = machine.handle(.opened(facts()), at: .zero)
         let again: [DownloadMachine.Step] = [.end, .begin(.all), .write([0x61, 4, 1, 0]), .read, .drain]

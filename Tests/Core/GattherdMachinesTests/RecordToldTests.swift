@@ -18,10 +18,10 @@ struct RecordToldTests {
     ///
     /// - Parameters:
     ///   - tracker: The tracker.
-    ///   - last: The newest entry.
-    ///   - shift: The error of the times in seconds.
-    ///   - cut: The number of entries before the link is cut.
-    /// - Returns: The entries that are stored.
+    ///   - last: The number of the newest entry, counted from 0.
+    ///   - shift: The error of the times in this download, in seconds.
+    ///   - cut: The number of entries after which the link is cut.
+    /// - Returns: The numbers of the entries that are stored, counted from 0.
     private func download(
         _ tracker: inout RecordTracker,
         through last: Int64,
@@ -52,7 +52,7 @@ struct RecordToldTests {
         #expect(tracker.removeNotices().isEmpty)
     }
 
-    @Test func `numbers without the time are not changed`() {
+    @Test func `record numbers that are not made of the time are not changed`() {
         var tracker = tracker
         let now = Timestamp(microseconds: Self.start * Self.second)
         tracker.tell(now)

@@ -61,9 +61,9 @@ struct AdvertisementReplayTests {
         #expect(counts == [nil, 1, 0])
     }
 
-    @Test func `the profile of a device that is connected is named`() throws {
+    @Test func `the profile of an advertiser is named only if it needs a connection`() throws {
         var replay = try replay()
-        // The names UT353BT and room.
+        // Advertisements with the names UT353BT and room.
         for (hex, name) in [("080955543335334254", "uni-t-meter"), ("0509726f6f6d", nil)] as [(String, String?)] {
             let captured = try advertisement(hex, at: nil)
             replay.learn(captured)

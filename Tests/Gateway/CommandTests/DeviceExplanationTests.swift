@@ -96,7 +96,7 @@ import Testing
         #expect(text.hasPrefix("strap (C0:FF:EE:00:00:01): backing off, for 12s: a\u{FFFD}[2J\u{FFFD}b\n"))
     }
 
-    @Test func `a device that only advertises is not said to be connected`() {
+    @Test func `a device that only advertises waits to be heard, not to be connected`() {
         let status = { Self.status(.waiting, isPowered: $0) { $0.onlyAdvertises = true } }
         #expect(Self.explain(status(true)).next == "its values are stored when it is heard")
         let text = "its values are stored when it is heard; but there is no adapter that is on"

@@ -49,7 +49,7 @@ struct ReplayDecoderTests {
             (1, "temperature_history"), (3, "pressure_history"), (9, "rejected by temperature_history"),
         ] as [(UInt8, String)]
     )
-    func `blocks of several streams with one characteristic are decoded`(kind: UInt8, stream: String) throws {
+    func `the first stream that accepts a block decodes it`(kind: UInt8, stream: String) throws {
         let folder = "\(Checkout.root.path)/Plugins/Standard"
         let registry = try ProfileRegistry.load(paths: [folder])
         let profile = try #require(registry.profiles.first { $0.name == "aranet-history" })

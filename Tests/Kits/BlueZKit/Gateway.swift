@@ -33,7 +33,7 @@ public final class Gateway: Sendable {
     ) async throws {
         self.peripherals = peripherals
         folder = try TemporaryFolder()
-        // By default, mosquitto would drop messages for a subscriber that waits a quarter of a second for a processor.
+        // By default, mosquitto drops messages for a subscriber that gets no processor time for a quarter of a second.
         broker = try Broker(settings: ["max_queued_messages 0"])
         try await broker.start()
         stack = try await kind.start(peripherals.scenario)

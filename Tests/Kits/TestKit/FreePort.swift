@@ -30,14 +30,14 @@ extension Broker {
 
 /// The ports that this process has chosen.
 ///
-/// Several processes of tests run side by side, and a server may not listen yet on its port, or not for a while. So a
-/// process has a lock on one byte of a common file for each of its ports. The kernel releases the locks at its end.
+/// Several test processes run side by side, and a chosen port may have no listener yet. So a process locks one byte of a
+/// common file for each of its ports. The kernel releases the locks when the process ends.
 private enum ReservedPorts {
     private static let ports = Locked<Set<in_port_t>>([])
-    /// The descriptor of the common file; without one, only the tests of this process have different ports.
+    /// The descriptor of the common file. If it is negative, only the tests of this process get different ports.
     private static let file = unsafe open("/tmp/gattherd-test-ports-\(getuid())", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
 
-    /// Reserves a port until the end of this process; false if this process or another one has it.
+    /// Reserves a port until the end of this process; returns false if this process or another one has it.
     static func insert(_ port: in_port_t) -> Bool {
         guard ports.withLock({ $0.insert(port).inserted }) else { return false }
         var lock = flock()

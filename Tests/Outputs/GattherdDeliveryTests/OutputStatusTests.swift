@@ -67,7 +67,7 @@ import Testing
         #expect(Self.status { $0.pause = pause }.problem == words)
     }
 
-    @Test func `a record of long ago waits since its arrival, but a backlog of an earlier run for longer`() {
+    @Test func `an old record waits since its arrival, but a backlog of an earlier run since its oldest time`() {
         for (head, isLong) in [(0, false), (1, true)] as [(Int64, Bool)] {
             var machine = DeliveryMachine(seed: 1)
             let stream = StreamDefinition(

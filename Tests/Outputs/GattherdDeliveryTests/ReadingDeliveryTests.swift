@@ -27,7 +27,7 @@ struct ReadingDeliveryTests {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(4000)
-        // The subscriber may wait a second for the processor before the broker's queue of 1000 messages is full.
+        // A subscriber without processor time fills the broker's queue of 1000 messages only after a second.
         await fixture.delivery { $0.options.pace = TokenBucket(rate: 1000) }.running {
             let messages = await subscriber.messages { $0.seqs.count >= 4000 }
             #expect(messages.seqs == Array(1...4000))
@@ -38,7 +38,7 @@ struct ReadingDeliveryTests {
         let fixture = try await DeliveryFixture.started(settings: ["max_queued_messages 50", "max_inflight_messages 1"])
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(150)
-        // As above, a second for the subscriber.
+        // As above, the broker's queue is full only after a second.
         await fixture.delivery { $0.options.pace = TokenBucket(rate: 50, burst: 5) }.running {
             let messages = await subscriber.messages { $0.seqs.count >= 150 }
             #expect(messages.seqs == Array(1...150))

@@ -133,7 +133,7 @@ import Testing
         var limits = HTTPLimits()
         limits.requestTime = .milliseconds(300)
         try await serve(limits) { server, port in
-            // Between its requests a connection has the time of an idle one, so a busy machine does not end this one.
+            // Between requests, the limit of idle connections applies, so a busy machine does not end this one.
             let other = try RawClient(port)
             other.send(Self.get)
             #expect(other.readAnswer().status == 200)

@@ -115,7 +115,7 @@ import Testing
         #expect(fixture.journal.cursor.state == 0)
     }
 
-    @Test func `a record of long ago waits since its arrival`() async throws {
+    @Test func `an old record waits since its arrival`() async throws {
         let fault = OutputFault(.misconfigured, "set the token", retryAfter: .seconds(3600))
         let fixture = Fixture([.accept, .fail(fault)])
         fixture.journal.commit(1)

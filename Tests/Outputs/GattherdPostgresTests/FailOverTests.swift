@@ -205,7 +205,8 @@ struct CentreFaultTests {
         let entries = Entries.numbered(1...20) + [.event(event, seq: 21), .reject(reject, seq: 22)]
         async let faults = sink.deliver(entries) { _ in other.close() }
         try await Self.waitForLock(of: "gattherd_attic", centre)
-        // The gateway has its journal, for which this waits. Behind the gate it waits for the table that this has.
+        // The gateway has locked its journal and waits for the gate. This client has the next table that the gateway
+        // needs, and now waits for the journal. The deadlock is complete when the gate opens.
         async let end: Void? = try? other.perform(within: .seconds(20)) { (connection, call) throws(PostgresError) in
             try connection.script("SET deadlock_timeout = '1min'; UPDATE gattherd.journal SET since = since") {
                 call.mayContinue

@@ -62,7 +62,7 @@ struct PostgresSinkTests {
         #expect(try await centre.rows("SELECT after, through FROM gattherd.gaps") == [["10", "41"]])
     }
 
-    @Test func `a question for the cursor locks nothing that a late batch or a lease needs`() async throws {
+    @Test func `a request for the cursor takes no lock that a late batch or a lease needs`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         _ = try await sink.cursor(in: .test)

@@ -68,7 +68,8 @@ struct SparkplugPermissionTests {
         await output.stop(within: .zero)
         await end
     }
-    @Test func `permissions that are replaced while they are read do not return`() async throws {
+
+    @Test func `permissions that were replaced while they were read are not published`() async throws {
         let broker = try RecordingBroker(.v311)
         var options = WireCapture.settings(broker.port, .v311)
         options.primaryHost = nil

@@ -72,7 +72,7 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.map(\.path) == [folder.path])
     }
 
-    @Test func `the remedy for a folder such as the one of temporary files is another folder`() throws {
+    @Test func `a profile in a shared temporary folder is refused with the advice to move it`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(text(title: "battery"), to: "battery.yaml")
         unsafe chmod(folder.path, 0o1777)

@@ -56,7 +56,7 @@ import Testing
         try await Stage.run(loop: loop) { stage in
             let pair = try await subscribed(stage)
             let sent: [[UInt8]] = (0..<200).map { $0 % 3 == 0 ? [] : [UInt8($0)] }
-            // The end of the link reaches the central's thread in time after that of the socket.
+            // The central's thread sees the end of the socket and that of the link together.
             await loop.standStill {
                 for octets in sent { pair.send(octets) }
                 pair.hangUp()

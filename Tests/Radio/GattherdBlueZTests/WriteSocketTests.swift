@@ -22,7 +22,7 @@ import Testing
             async let writing = outcome { () throws(BluetoothError) in
                 for octets in commands { try await central.writeWithoutResponse(octets, to: characteristic) }
             }
-            // A thread of the pool that waits here could be the only one.
+            // Not on a thread of the cooperative pool, which may have no other one.
             let reader = EventLoop(name: "reader")
             let received: [[UInt8]] = await withCheckedContinuation { received in
                 reader.execute { received.resume(returning: commands.map { _ in pair.receive() }) }

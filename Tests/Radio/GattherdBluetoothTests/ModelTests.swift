@@ -115,7 +115,7 @@ import Testing
         )
     }
 
-    @Test func `a model has no services of a link that ends while they are discovered`() async throws {
+    @Test func `a model keeps no services of a link that ends during their discovery`() async throws {
         let end = Locked<@Sendable () -> Void>({})
         let log = Log(threshold: .debug) { entry in
             // The discovery has succeeded, and the model is about to continue.

@@ -63,7 +63,7 @@ struct FleetTests {
             "SELECT value FROM history WHERE device = 'walker' AND metric = 'heart_rate' AND source = 'notify'"
         )
         let stored = rows.compactMap { Int($0[1]) }
-        // The heart rate names its notification, but every 500th has the same; a slow machine needs more than 500.
+        // The heart rate numbers the notifications modulo 500. On a slow machine there are more than 500.
         let heartRates = sent.compactMap { entry in entry.n.map { 256 + $0 % 500 } }
         let copies = Dictionary(stored.map { ($0, 1) }, uniquingKeysWith: +)
         let repeated = copies.filter { heartRate, count in count > max(1, heartRates.count { $0 == heartRate }) }

@@ -68,7 +68,7 @@ final class PeripheralBench: Sendable {
 
     /// Returns the number of the peripheral's events of one kind.
     ///
-    /// The simulator sends answers before it writes their events. Its answer to another order shows that it has.
+    /// The simulator answers an operation before it writes the event. Its answer to a later order shows that it has.
     func count(_ event: String) async throws -> Int {
         try await order("status")
         return try text("truth").split(separator: "\n").count { $0.contains("\"event\":\"\(event)\"") }

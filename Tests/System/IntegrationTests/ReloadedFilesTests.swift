@@ -24,7 +24,7 @@ import Testing
             """
         let configuration = ["--config", try folder.write(text, to: "gattherd.yaml")]
         daemon = try ChildProcess(Programs.path("gattherd"), ["run"] + configuration, errors: .null)
-        // The device has a state only after the daemon's start, in which the socket appears early.
+        // The socket exists early in the daemon's start; the device has a state only after it.
         try await eventually {
             try await Programs.run(Programs.path("gattherd"), ["status"] + configuration).1.contains("strap")
         }

@@ -182,7 +182,7 @@ import Testing
         }
         #expect(await count(bench, "SELECT count(*) FROM history WHERE metric = '\(metric)'") == 400)
         let times = await count(bench, "SELECT count(DISTINCT ts) FROM history WHERE metric = '\(metric)'")
-        // Three entries of a RuuviTag have one time. It varies between downloads, so a cut between them adds one.
+        // Three entries of a RuuviTag share a time, which varies between downloads: a cut between them adds a time.
         #expect(form == "ruuvi" ? (134...160).contains(times) : times == 400)
     }
 
