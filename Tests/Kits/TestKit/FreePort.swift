@@ -30,8 +30,8 @@ extension Broker {
 
 /// The ports that this process has chosen.
 ///
-/// Several test processes run side by side, and a chosen port may have no listener yet. So a process locks one byte of a
-/// common file for each of its ports. The kernel releases the locks when the process ends.
+/// Several test processes run side by side, and a chosen port may have no listener yet. So a process locks one byte of
+/// a common file for each of its ports. The kernel releases the locks when the process ends.
 private enum ReservedPorts {
     private static let ports = Locked<Set<in_port_t>>([])
     /// The descriptor of the common file. If it is negative, only the tests of this process get different ports.

@@ -79,9 +79,8 @@ final class Centre: Sendable {
 }
 
 extension PostgresSink {
-    /// Writes entries as the framework does: after the centre's cursor, again after each fault.
-    ///
-    /// Then continues corrections.
+    /// Writes entries as the framework does, after the centre's cursor, again after each fault; then continues
+    /// corrections.
     ///
     /// - Returns: The faults.
     @discardableResult

@@ -71,7 +71,7 @@ struct WALCopyTests {
     }
 
     @Test(arguments: [(64, true), (65_536, false)])
-    func `closing the history leaves a large WAL, and only that, for the next start`(large: Int, isLeft: Bool) throws {
+    func `closing leaves a large WAL, and only a large one, for the next start`(large: Int, isLeft: Bool) throws {
         let other = try TemporaryFolder()
         do {
             let last = try HistoryDatabase.open(other.database)

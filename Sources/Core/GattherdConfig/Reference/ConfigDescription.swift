@@ -129,8 +129,8 @@ enum ConfigDescriptions {
         "log": ConfigDescription("The log for people."),
         "log.level": ConfigDescription(
             """
-            The least level that is written. With debug, each operation with a device is a line; with trace, the bytes \
-            of all values are written too.
+            The least level that is written. With debug, the log has a line for each operation with a device; with \
+            trace, also the bytes of all values.
             """,
             example: "debug",
             default: "info"

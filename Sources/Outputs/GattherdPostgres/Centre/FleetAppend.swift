@@ -45,8 +45,8 @@ enum FleetAppend {
             IF NOT EXISTS (
                 SELECT FROM gattherd.epoch e WHERE e.gateway = caller AND e.epoch = position.epoch
             ) THEN
-                -- New epochs come one after the other. For a known one this lock would be held while a late batch has
-                -- the journal: the batch needs the row at its end, and leases of this gateway need it meanwhile.
+                -- New epochs are added one at a time. A known epoch must not lock the row: the lock would be held while
+                -- a late batch has the journal, and that batch and the leases of this gateway need the row.
                 PERFORM FROM gattherd.gateway g WHERE g.id = caller FOR NO KEY UPDATE;
                 SELECT e.journal INTO found_journal
                 FROM string_to_table(position.epoch || ',' || earlier, ',') WITH ORDINALITY AS p(epoch, place)
