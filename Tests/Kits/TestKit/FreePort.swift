@@ -34,7 +34,7 @@ extension Broker {
 /// a common file for each of its ports. The kernel releases the locks when the process ends.
 private enum ReservedPorts {
     private static let ports = Locked<Set<in_port_t>>([])
-    /// The descriptor of the common file. If it is negative, only the tests of this process get different ports.
+    /// The descriptor of the common file; if it is negative, only the tests of this process get different ports.
     private static let file = unsafe open("/tmp/gattherd-test-ports-\(getuid())", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
 
     /// Reserves a port until the end of this process; returns false if this process or another one has it.

@@ -93,7 +93,7 @@ extension RecordTracker {
         return (mark.time &- known.time).magnitude <= UInt64(Self.toldTolerance) * 1_000_000
     }
 
-    /// Returns a record's number in an earlier download; `nil` unless a known record has about the same time.
+    /// Finds the number of a record in an earlier download.
     ///
     /// A device that is told the time gives a record another time with each download. The number varies too if it is
     /// made of the time: `seconds * n + place`, where `n` is the number of records that can have the same time.
@@ -101,6 +101,7 @@ extension RecordTracker {
     /// - Parameters:
     ///   - mark: The record's number and time.
     ///   - reading: The record's time by the device's clock, in microseconds; `nil` without one.
+    /// - Returns: The number; `nil` unless a known record has about the same time.
     func earlierNumber(of mark: RecordMark, _ reading: Int64?) -> Int64? {
         guard isTold, !isDense, mark.receipt == nil, let seconds = reading.map({ $0 / Self.resolution }), seconds > 0
         else { return nil }

@@ -22,7 +22,7 @@ package actor SparkplugDelivery {
     private nonisolated let controls: ControlWriter
     private nonisolated let permissions: @Sendable () -> ControlPermissions
     private let runner: SparkplugRunner
-    /// The devices that hosts see as born. Only the loop changes them, so their events keep the order of the changes.
+    /// The devices that hosts see as born; only the loop changes them, so that their events keep the order.
     private var presence = PublishedDevices()
 
     /// Creates the output without a connection; see ``run()``.
