@@ -301,7 +301,7 @@ struct AdvertisementTests {
                     "service_data: 181a",
                     frames: "  - {service_data: 181a, stream: other, fields: [{metric: x, type: u8}]}"
                 ),
-                "7:26: the frame 'thing' takes the same data; give each its 'begins', 'length' or 'name'"
+                "7:26: the earlier frame 'thing' takes the same data; give each its 'begins', 'length' or 'name'"
             ),
             ("contract: 1\nprofile: x\nadvertisement: []", "3:1: 'advertisement' needs at least one element"),
             (

@@ -179,7 +179,7 @@ extension ProfileCompiler {
             guard let frame = value?.descriptor else { continue }
             if let first = earlier.first(where: { $0.takesSameData(as: frame) }) {
                 let remedy = "give each its 'begins', 'length' or 'name', or make them one frame with 'when'"
-                reader.report("the frame '\(first.stream)' takes the same data; \(remedy)", at: "stream")
+                reader.report("the earlier frame '\(first.stream)' takes the same data; \(remedy)", at: "stream")
             }
             earlier.append(frame)
         }
