@@ -52,6 +52,16 @@ struct RecordToldTests {
         #expect(tracker.removeNotices().isEmpty)
     }
 
+    @Test func `a known entry has its earlier number for records that belong to it`() {
+        var tracker = tracker
+        _ = download(&tracker, through: 2, shift: 0)
+        let number = tracker.lastNumber
+        #expect(number == Self.start * 4 + 2)
+        let again = download(&tracker, through: 2, shift: 1)
+        #expect(again.isEmpty)
+        #expect(tracker.lastNumber == number && tracker.lastTime != nil)
+    }
+
     @Test func `record numbers that are not made of the time are not changed`() {
         var tracker = tracker
         let now = Timestamp(microseconds: Self.start * Self.second)

@@ -201,11 +201,12 @@ public struct RecordTracker: Hashable, Sendable {
         if isTimed, isListed(record, isUnique: true) { return .duplicate }
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
-        if let earlier = earlierNumber(of: mark, record.reading) {
-            if earlier <= done?.number ?? .min || received.contains(earlier) { return .duplicate }
-            mark.number = earlier
-        }
+        // A record of another stream may belong to this one, also if this one is known.
         defer { (lastNumber, lastTime) = (mark.number, min(now, Timestamp(microseconds: mark.time))) }
+        if let earlier = earlierNumber(of: mark, record.reading) {
+            mark.number = earlier
+            if earlier <= done?.number ?? .min || received.contains(earlier) { return .duplicate }
+        }
         if isKnown(&mark, &dated, record, at: now.microseconds) { return .duplicate }
         return store(mark, dated, at: now.microseconds)
     }
