@@ -55,14 +55,16 @@ struct ClockStepsTests {
         let link = LinkStatus(device: "strap", state: .ready, since: Self.time(5))
         var device = DaemonStatus.Device(link, address: "C0:FF:EE:00:00:01", profiles: [])
         (device.lastHeard, device.lastReading) = (Self.time(6).rfc3339, Self.time(7).rfc3339)
+        device.records = [.init(stream: "log", state: "complete", since: Self.time(9), done: 1, new: 1)]
         status.devices = [device]
         status.alerts = [ActiveAlert(alert: "warm", device: "strap", since: Self.time(8).rfc3339, detail: "")]
         status.correctTimes(Self.steps(by: Self.day))
         let corrected = try #require(status.devices.first)
         let times: [String?] = [
             status.started, corrected.since, corrected.lastHeard, corrected.lastReading, status.alerts?.first?.since,
+            corrected.records?.first?.since,
         ]
-        let expected: [String?] = [0, 5, 6, 7, 8].map { Self.time($0 + Self.day).rfc3339 }
+        let expected: [String?] = [0, 5, 6, 7, 8, 9].map { Self.time($0 + Self.day).rfc3339 }
         #expect(times == expected)
     }
 }

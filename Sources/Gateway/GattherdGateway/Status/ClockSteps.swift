@@ -67,6 +67,11 @@ extension DaemonStatus {
             devices[index].since = steps.corrected(devices[index].since)
             devices[index].lastReading = devices[index].lastReading.map { steps.corrected($0) }
             devices[index].lastHeard = devices[index].lastHeard.map { steps.corrected($0) }
+            devices[index].records = devices[index].records?.map { download in
+                var download = download
+                download.since = steps.corrected(download.since)
+                return download
+            }
         }
         alerts = alerts?.map { alert in
             var alert = alert
