@@ -132,6 +132,7 @@ struct DeclarativeErrorTests {
             ("-flags", "10:39: '-flags': expected a number after '-'"),
             ("flags ? 1", "10:44: 'flags ? 1': unexpected '?'"),
             ("flags & 0x0F", "10:46: 'flags & 0x0F': '&' joins conditions; write bits as f[3:0]"),
+            ("flags & 0x0F == 3", "10:46: 'flags & 0x0F == 3': '&' joins conditions; write bits as f[3:0]"),
             ("0x0F & flags", "10:38: '0x0F & flags': '&' joins conditions; write bits as f[3:0]"),
             ("flags >> 4", "10:44: 'flags >> 4': there is no '>>'; write the bits 7 to 4 of f as f[7:4]"),
             ("flags << 8", "10:44: 'flags << 8': there is no '<<'; multiply: f*256 shifts f by 8 bits"),

@@ -82,9 +82,13 @@ struct ExpressionNodes: Sendable {
         if case .part(let part) = nodes[position] { part } else { nil }
     }
 
-    /// Returns true if the node at `position` is an integer literal.
+    /// Returns true if the node at `position` is an integer literal, or a comparison of two, as in `f & 0x0F == 3`.
     func isConstant(_ position: Int) -> Bool {
-        if case .constant = nodes[position] { true } else { false }
+        switch nodes[position] {
+        case .constant: true
+        case .compare(_, let left, let right): isConstant(left) && isConstant(right)
+        default: false
+        }
     }
 
     /// True if the value at `position` is always 0 or 1.
