@@ -1,3 +1,4 @@
+import GattherdMachines
 import GattherdModel
 
 /// The position of a batch output in the journal: its cursor, and the fetched entries after it.
@@ -11,8 +12,7 @@ struct BatchPosition: Sendable {
     private(set) var cursor: Int64?
     /// The cursor of the last run, which counts the backlog until a receiver that keeps the cursor has answered.
     private var lastKnown: Int64?
-    /// The last time, on the machine's clock, at which no entry waited; `nil` if there was none in this run.
-    private(set) var completeUntil: Duration?
+    private(set) var completion = DeliveryCompletion()
     var receiverCursor: ReceiverCursor
 
     init(isKeptByReceiver: Bool) {
@@ -32,9 +32,10 @@ struct BatchPosition: Sendable {
         return head <= queue.through
     }
 
-    /// Records the time if everything up to `head` is delivered.
+    /// Records until which time everything is delivered; `head` is the newest committed number.
     mutating func updateCompletion(to head: Int64?, at now: Duration) {
-        if let head, isComplete(to: head) { completeUntil = now }
+        guard let head, let queue, receiverCursor.refused == nil else { return }
+        completion.update(to: head, at: now) { queue.hasPassed($0) }
     }
 
     // MARK: - The start

@@ -22,6 +22,8 @@ struct FetchedEntries: Sendable {
     /// The number up to which nothing is lost.
     var end: Int64 { gap?.after ?? through }
     var first: JournalEntry? { entries.first }
+    /// True if no entry up to `seq` waits, fetched or not.
+    func hasPassed(_ seq: Int64) -> Bool { entries.first.map { seq < $0.seq } ?? (gap == nil && seq <= through) }
 
     /// True if a batch has numbers that are not known yet.
     func isBehind(_ batch: JournalBatch) -> Bool { max(batch.through, batch.entries.last?.seq ?? through) > through }

@@ -48,6 +48,19 @@ import Testing
         }
     }
 
+    @Test func `while readings come all the time, only those after the last acknowledged one wait`() throws {
+        var world = World.connected()
+        for second in 1...5 as ClosedRange<Int64> {
+            world.now = .seconds(second)
+            world.commit(1)
+            world.answerAll()
+            let session = try #require(world.session)
+            world.step(.answered(session: session, [PublishOutcome(seq: second - 1, .accepted)]))
+            #expect(world.machine.backlog == 1)
+        }
+        #expect(world.machine.completeUntil == .seconds(4))
+    }
+
     @Test(arguments: [(65_535, 100), (20, 20), (1, 1), (0, 1)])
     func `the number of readings in flight is limited by the window and the broker`(
         receiveMaximum: Int,

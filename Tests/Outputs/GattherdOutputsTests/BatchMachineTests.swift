@@ -67,6 +67,20 @@ import Testing
         #expect(world.received == Array(1...9))
     }
 
+    @Test func `while entries come all the time, only those after the last accepted batch wait`() {
+        var options = BatchOptions()
+        (options.entries, options.interval) = (1, .seconds(60))
+        var world = World.started(options)
+        world.answerAll()
+        for second in 1...5 {
+            world.now = .seconds(second)
+            world.commit(1)
+            while world.calls.count < second, !world.requests.isEmpty { world.answerOne() }
+            #expect(world.machine.output.backlog == 1)
+        }
+        #expect(world.machine.output.completeUntil == .seconds(4))
+    }
+
     @Test func `a batch that is full in bytes does not wait`() {
         var options = BatchOptions()
         (options.bytes, options.interval) = (1000, .seconds(60))

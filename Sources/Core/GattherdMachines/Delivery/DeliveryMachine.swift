@@ -23,6 +23,7 @@ public struct DeliveryMachine: Sendable {
     private var window: DeliveryWindow?
     private var journal: JournalRequests
     private var gate: PublishGate
+    private var completion = DeliveryCompletion()
 
     /// Creates an idle machine; `seed` determines the jitter of retries.
     public init(options: Options = Options(), seed: UInt64) {
@@ -56,7 +57,7 @@ public struct DeliveryMachine: Sendable {
     public var waitingSince: Timestamp? { window?.oldest }
 
     /// The last time, on the machine's clock, at which no reading waited; `nil` if there was none in this run.
-    public private(set) var completeUntil: Duration?
+    public var completeUntil: Duration? { completion.until }
 
     /// The time of the next attempt to connect; `nil` while none is planned.
     public var nextTry: Duration? {
@@ -113,7 +114,7 @@ public struct DeliveryMachine: Sendable {
     /// An event that the state does not expect, or that belongs to an earlier session, changes nothing.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         guard phase != .stopped else { return [] }
-        if journal.head != nil, isDrained { completeUntil = now }
+        updateCompletion(at: now)
         let effects = apply(event, at: now) + work(at: now)
         gate.updateAwaited(window, at: now)
         return effects
@@ -145,6 +146,11 @@ public struct DeliveryMachine: Sendable {
         case .connected, .windowChanged, .opened, .lastWillFound, .failed, .answered, .offlinePublished: break
         }
         return []
+    }
+
+    private mutating func updateCompletion(at now: Duration) {
+        guard let head = journal.head, let window else { return }
+        completion.update(to: head, at: now) { window.hasPassed($0) }
     }
 
     /// Returns the work that the current state requires.

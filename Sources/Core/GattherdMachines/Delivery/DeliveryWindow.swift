@@ -34,6 +34,8 @@ struct DeliveryWindow: Sendable {
     }
 
     var isEmpty: Bool { first == entries.count }
+    /// True if no reading up to `seq` waits.
+    func hasPassed(_ seq: Int64) -> Bool { first < entries.count ? seq < entries[first].reading.seq : seq <= fetched }
     /// The number of unsent readings that do not wait for others of their stream.
     var pressing: Int { unsent - gathered.waiting }
     /// True if no more readings should gather.
