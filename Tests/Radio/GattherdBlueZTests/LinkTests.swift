@@ -340,7 +340,9 @@ import Testing
     }
 
     @Test func `an attempt whose peripheral is removed has the reason that bluetoothd answers`() async throws {
-        try await Stage.run { stage in
+        var limits = BlueZCentral.Limits()
+        limits.removal = .seconds(3600)
+        try await Stage.run(limits: limits) { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.remove(FakeBlueZ.device)
                 try call.fail(DBusError(name: "org.bluez.Error.Failed", message: "le-connection-abort-by-local"))

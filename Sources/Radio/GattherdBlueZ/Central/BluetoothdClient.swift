@@ -5,8 +5,6 @@ import GattherdDBus
 final class BluetoothdClient {
     /// The time limit of a round trip, which only puts messages in order.
     private static let roundTripLimit = Duration.seconds(2)
-    /// The wait for answers to an object's calls after its removal.
-    private static let removalLimit = Duration.seconds(1)
 
     /// The connection to the bus, while there is one.
     private(set) var bus: DBusConnection?
@@ -140,7 +138,7 @@ final class BluetoothdClient {
     /// After a failed attempt to connect, BlueZ removes the object and then answers. It never answers if another client
     /// has removed the peripheral.
     func abandonCalls(ofRemoved path: String) {
-        bus?.abandonCalls(of: path, after: Self.removalLimit, .removed)
+        bus?.abandonCalls(of: path, after: limits.removal, .removed)
     }
 
     /// Calls bluetoothd without an answer.
@@ -194,6 +192,8 @@ extension BlueZCentral {
         public var operation = Duration.seconds(10)
         /// The limit of reading, writing or subscribing; ATT's own limit of one transaction is 30 s.
         public var attribute = Duration.seconds(10)
+        /// The time after the removal of an object in which answers to its calls may come.
+        public var removal = Duration.seconds(1)
         /// The limit of a liveness check.
         public var livenessCheck = Duration.seconds(5)
         /// The limit of the list of all objects.
