@@ -58,7 +58,7 @@ public struct BatchMachine: Transducer {
         progress.oldest = queue?.first
         (progress.fetched, progress.fetchedBytes) = (queue?.count ?? 0, queue?.bytes ?? 0)
         progress.waitingSince = progress.backlog > 0 ? queue?.gatheringSince : nil
-        progress.completeUntil = position.completion.until
+        progress.completeUntil = position.completeUntil
         return progress
     }
 

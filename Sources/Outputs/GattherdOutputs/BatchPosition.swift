@@ -12,12 +12,15 @@ struct BatchPosition: Sendable {
     private(set) var cursor: Int64?
     /// The cursor of the last run, which counts the backlog until a receiver that keeps the cursor has answered.
     private var lastKnown: Int64?
-    private(set) var completion = DeliveryCompletion()
+    private var completion = DeliveryCompletion()
     var receiverCursor: ReceiverCursor
 
     init(isKeptByReceiver: Bool) {
         receiverCursor = ReceiverCursor(isKept: isKeptByReceiver)
     }
+
+    /// The time until which nothing waits; `nil` if there was none in this run.
+    var completeUntil: Duration? { completion.until }
 
     /// Returns an upper bound of the entries up to `head` that are not delivered.
     func backlog(to head: Int64?) -> Int64 {
