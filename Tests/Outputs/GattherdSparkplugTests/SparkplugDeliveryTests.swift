@@ -97,6 +97,19 @@ import Testing
         await end
     }
 
+    @Test func `entries wait at most since the newest one that is delivered was committed`() {
+        var waiting = WaitingTime()
+        let updates: [(head: Int64, cursor: Int64, waits: Int?)] = [
+            (5, 5, nil), (6, 5, 0), (7, 5, 1), (8, 6, 2), (9, 7, 2),
+        ]
+        for (second, update) in updates.enumerated() {
+            let waits = waiting.update(head: update.head, cursor: update.cursor, at: .seconds(second))
+            #expect(waits == update.waits.map { Duration.seconds($0) })
+        }
+        #expect(waiting.update(head: 9, cursor: 9, at: .seconds(5)) == nil)
+        #expect(waiting.update(head: 10, cursor: 9, at: .seconds(3600)) == .zero, "it was idle for an hour")
+    }
+
     @Test func `in a birth that is too large only texts become null`() {
         let metrics = [
             SparkplugMetric(name: "a", value: .long(1)), SparkplugMetric(name: "b", value: .string("x")),

@@ -9,6 +9,7 @@ final class SparkplugBoard: Sendable {
     /// The state, to be watched.
     let states = LatestValue(OutputStatus.State.idle)
     private let current: Locked<OutputStatus>
+    private let waiting = Locked(WaitingTime())
 
     init(_ options: SparkplugOptions) {
         let scheme = options.tls == nil ? "mqtt" : "mqtts"
@@ -26,6 +27,7 @@ final class SparkplugBoard: Sendable {
         let isWaitingForHost = machine.state == .waitingForHost
         let (problem, errors) = (logger.problem, logger.counters.failures.value)
         let skipped = logger.counters.skipped.value
+        let waiting = waiting.withLock { $0.update(head: progress.head, cursor: progress.cursor, at: now) }
         current.withLock { status in
             status.state = state
             status.cursor = progress.cursor
@@ -35,11 +37,7 @@ final class SparkplugBoard: Sendable {
             status.errors = errors
             status.skipped = skipped
             status.nextTry = nextTry.map { Timestamp.now.advanced(by: $0 - now) }
-            if progress.backlog == 0 {
-                status.waitingSince = nil
-            } else if status.waitingSince == nil {
-                status.waitingSince = .now
-            }
+            status.waitingSince = waiting.map { Timestamp.now.advanced(by: .zero - $0) }
         }
         if states.state != state { states.set(state) }
     }

@@ -1,3 +1,5 @@
+import GattherdMachines
+
 /// The position in the journal: the last fetched, sent and confirmed entries.
 ///
 /// Values travel with QoS 0, without acknowledgements. But a broker processes packets in order, so its answer to a ping
@@ -111,5 +113,24 @@ struct HistoricalValues: Sendable {
         guard areDue, progress.cursor != nil, progress.sent >= min(end, progress.head ?? end) else { return false }
         areDue = false
         return true
+    }
+}
+
+/// The time for which the oldest undelivered entry has waited at most.
+struct WaitingTime: Sendable {
+    private var completion = DeliveryCompletion()
+    /// The numbers of the last update, which held until the next one.
+    private var last: (head: Int64, cursor: Int64)?
+    /// The first update with undelivered entries.
+    private var first: Duration?
+
+    /// Compares the newest committed number with the last confirmed one; returns `nil` if nothing waits.
+    mutating func update(head: Int64?, cursor: Int64?, at now: Duration) -> Duration? {
+        if let last { completion.update(to: last.head, at: now) { $0 <= last.cursor } }
+        guard let head, let cursor else { return nil }
+        last = (head, cursor)
+        guard cursor < head else { return nil }
+        first = first ?? now
+        return now - (completion.until ?? first ?? now)
     }
 }
