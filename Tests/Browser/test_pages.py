@@ -86,6 +86,14 @@ class PageTests(unittest.TestCase):
         page.wait('return document.querySelector("#toasts").innerText.includes("Saved")')
         page.run('document.querySelector("#toasts").replaceChildren()')
 
+    def name_file(self, page: Page, name: str) -> None:
+        """Asks for a new file with the keyboard."""
+        page.wait('return !document.querySelector("#configuration header button").disabled')
+        page.run('document.querySelector("#configuration header button").focus()')
+        page.press(ENTER)
+        page.wait('return document.activeElement.id === "new-file-name"')
+        page.press(*name, ENTER)
+
     # Configuration, and a new device
 
     def test_a_device_leaves_the_configuration_and_is_added_from_a_scan(self) -> None:
@@ -143,6 +151,48 @@ class PageTests(unittest.TestCase):
         self.edit(page, 'lgo:', 'log:')
         self.assertEqual(page.text('.findings'), 'No mistakes.')
         self.assertEqual(page.text('.diff'), '')
+
+    def test_a_new_file_is_named_checked_applied_and_emptied(self) -> None:
+        path = self.gateway.folder / 'work/gattherd.d/alerts.yaml'
+        self.addCleanup(path.unlink, missing_ok=True)
+        page = self.page()
+        self.go(page, 'configuration')
+        self.name_file(page, 'alerts')
+        page.wait('return document.querySelector("#new-file-problem").innerText.includes("end in .yaml")')
+        for check in (accessibility.unnamed, accessibility.structure, accessibility.contrast, accessibility.small_targets):
+            self.assertEqual(check(page), [], check.__name__)
+        page.screenshot(SCREENSHOTS / 'new-file.png')
+        page.press(ESCAPE)
+        page.wait('return document.activeElement.innerText === "New file…"')
+        self.assertNotIn('alerts', page.run('return location.hash') + page.text('.files'))
+        self.name_file(page, 'alerts.yaml')
+        page.wait('return document.activeElement.matches(".editor")')
+        self.assertIn('New file gattherd.d/alerts.yaml', page.text('.configuration'))
+        rule = 'alerts:\n  - {name: beating, device: strap-1, metric: heart_rate, abov: 1}\n'
+        self.edit(page, '', rule)
+        page.wait('return document.querySelector(".findings").innerText.includes("\'abov\'")')
+        self.assertTrue(page.run('return document.querySelector(".configuration .primary").disabled'))
+        self.edit(page, 'abov', 'above')
+        self.assertEqual(page.text('.findings'), 'No mistakes.')
+        page.wait('return document.querySelector(".diff").innerText.includes("Takes effect at once.")')
+        self.assertEqual(page.run('return document.querySelectorAll(".diff .added").length'), 2)
+        self.assertFalse(page.run('return document.querySelector(".diff .removed")'))
+        self.assertFalse(path.exists())
+        page.screenshot(SCREENSHOTS / 'configuration-new.png')
+        self.apply(page)
+        rule = rule.replace('abov', 'above')
+        self.assertEqual(path.read_text(), rule)
+        self.assertEqual(page.text('.files a[aria-current]'), 'gattherd.d/alerts.yaml')
+        alert = 'return document.querySelector("[data-tile=\'Alert beating of strap-1\']")'
+        page.wait(alert)
+        self.edit(page, rule, '')
+        self.apply(page)
+        self.assertEqual(path.read_text(), '')
+        page.wait(alert.replace('return ', 'return !'))
+        # An open dialog that another page hides would keep everything from being used.
+        self.name_file(page, 'alerts')
+        page.run('location.hash = "log"')
+        page.wait('return !document.querySelector("#configuration dialog").open')
 
     def test_a_change_that_needs_a_restart_says_so(self) -> None:
         page = self.page(dark=True)
@@ -360,7 +410,7 @@ class ModuleTests(unittest.TestCase):
         cls.page.run("""
             const url = arguments[0];
             return (async () => {
-              for (const name of ["diff", "export", "router", "axes", "order", "downloads", "add", "configuration"]) Object.assign(window, await import(`${url}${name}.js`));
+              for (const name of ["diff", "export", "router", "axes", "order", "downloads", "add", "configuration", "newfile"]) Object.assign(window, await import(`${url}${name}.js`));
             })();
         """, gateway.url)
 
@@ -373,6 +423,37 @@ class ModuleTests(unittest.TestCase):
         self.assertEqual(self.page.run('return diff("a\\nb", "a\\nb")'), [])
         both = self.page.run('return lines("a\\nb\\nc\\nd", "b\\nx\\nd\\ne")')
         self.assertEqual(''.join(sign for sign, _ in both), '- -+ +')
+        for before, after, signs in (('', '', ' '), ('', 'a', '+'), ('', 'a\n', '+ '), ('a\nb', '', '--'), ('a\n', '', '- ')):
+            found = self.page.run('return lines(arguments[0], arguments[1])', before, after)
+            self.assertEqual(''.join(sign for sign, _ in found), signs, (before, after))
+
+    def test_names_of_new_files_have_the_rule_of_the_gateway(self) -> None:
+        problem = 'return nameProblem(arguments[0], ["gattherd.yaml", "gattherd.d/strap.yaml"])'
+        for name in ('alerts.yaml', 'A.b-1_2.yaml', 'gattherd.yaml', 'a' * 95 + '.yaml'):
+            self.assertIsNone(self.page.run(problem, name), name)
+        for name, words in (('', 'end in .yaml'), ('alerts.yml', 'end in .yaml'), ('a/b.yaml', 'letters'), ('ä.yaml', 'letters'),
+                            ('.yaml', 'dot'), ('.a.yaml', 'dot'), ('a' * 96 + '.yaml', '100'), ('strap.yaml', 'of this name')):
+            self.assertIn(words, self.page.run(problem, name), name)
+
+    def test_no_file_is_added_where_the_gateway_cannot_write(self) -> None:
+        states = self.page.run("""
+            document.body.innerHTML = '<div id="configuration"></div><div id="toasts"></div>';
+            const list = { files: ["gattherd.yaml"] };
+            const main = { text: "gateway: lab", version: "1" };
+            window.fetch = async (path) => new Response(JSON.stringify(path.includes("/file?") ? main : list));
+            const page = new ConfigurationPage(Object.assign(new EventTarget(), { status: {} }), (action) => action());
+            const states = [];
+            return (async () => {
+              for (const obstacle of [undefined, "the daemon cannot write"]) {
+                list.obstacle = obstacle;
+                await page.open(null);
+                clearTimeout(page.timer);
+                states.push([page.add.disabled, page.addReason.textContent, page.isNew("gattherd.d/a.yaml"), page.isNew("gattherd.yaml")]);
+              }
+              return states;
+            })();
+        """)
+        self.assertEqual(states, [[False, '', True, False], [True, 'No new files: the daemon cannot write', False, False]])
 
     def test_saved_texts_are_no_formulas(self) -> None:
         table = self.page.run("""

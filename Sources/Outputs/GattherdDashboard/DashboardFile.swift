@@ -34,6 +34,7 @@ package struct DashboardFile: Sendable {
         script("list", PackageResources.list_js),
         script("log", PackageResources.log_js),
         script("model", PackageResources.model_js),
+        script("newfile", PackageResources.newfile_js),
         script("order", PackageResources.order_js),
         script("records", PackageResources.records_js),
         script("router", PackageResources.router_js),

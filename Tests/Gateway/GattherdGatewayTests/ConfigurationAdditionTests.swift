@@ -36,6 +36,21 @@ import Testing
         #expect(try mode(file.fragmentFolder) == "\(0o750)")
     }
 
+    @Test func `a file can be added where this process can write, also if the folder is missing`() throws {
+        #expect(file.obstacleToAdding == nil)
+        try file.add(source())
+        #expect(file.obstacleToAdding == nil)
+        let obstacle = ConfigurationFile(folder.file("none/g.yaml")).obstacleToAdding
+        #expect(obstacle?.contains("cannot write in \(folder.path)/none/") == true)
+    }
+
+    @Test func `an emptied file stays valid`() throws {
+        try file.add(source())
+        try file.replace(source(""))
+        #expect(try file.parsed().devices.map(\.name.value) == ["a"])
+        #expect(try file.text(ofPath: file.fragment(named: "b")).bytes.isEmpty)
+    }
+
     @Test(arguments: [
         ("/etc/gattherd/gattherd.yaml", "/etc/gattherd/a.key"), ("conf/gattherd.yaml", "conf/a.key"),
         ("gattherd.yaml", "a.key"), ("../gattherd.yaml", "../a.key"),

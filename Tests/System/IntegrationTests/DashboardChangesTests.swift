@@ -67,7 +67,7 @@ import Testing
     @Test func `a file is checked, applied, and refused when it is wrong or has changed`() async throws {
         try await withGateway { bench, send in
             let list = try send("configuration", nil)
-            #expect(list.text.contains(#""files":["gattherd.yaml"]"#))
+            #expect(list.text.contains(#""files":["gattherd.yaml"],"restart_needed""#))
             let draft = #"{"file":"gattherd.d/extra.yaml","text":"log: {level: debug}\n"}"#
             let wrong = #"{"file":"gattherd.d/extra.yaml","text":"log: {levl: debug}\n"}"#
             let checked = try send("configuration/check", wrong)

@@ -72,7 +72,8 @@ struct GatewayAdministration: AdministrationBackend {
 
     func configurationFiles() async -> [UInt8] {
         let file = editor.file
-        let paths = await NamedThread.result(name: "configuration") { file.paths } ?? []
+        let (paths, obstacle) =
+            await NamedThread.result(name: "configuration") { (file.paths, file.obstacleToAdding) } ?? ([], nil)
         let pending = reporter.status.configuration
         return JSONWriter.bytes { writer in
             writer.beginObject()
@@ -80,6 +81,7 @@ struct GatewayAdministration: AdministrationBackend {
             writer.beginArray()
             for path in paths.prefix(ConfigurationEditor.maximumFiles) { writer.string(file.name(ofPath: path)) }
             writer.endArray()
+            writer.member("obstacle", obstacle)
             writer.strings("restart_needed", pending?.restartNeeded ?? [])
             writer.member("error", pending?.error)
             writer.key("can_restart")

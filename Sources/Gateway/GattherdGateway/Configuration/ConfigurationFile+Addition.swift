@@ -83,7 +83,7 @@ extension ConfigurationFile {
 
     private static func failure(_ path: String, _ code: Int32) -> GatewayError {
         guard code != EEXIST else {
-            return GatewayError(.cannotCreate, "\(path) already exists; choose another name for the device")
+            return GatewayError(.cannotCreate, "\(path) already exists; choose another name")
         }
         let reason = SystemError(code).description
         let advice = code == EACCES || code == EPERM ? "; run the command as root" : ""

@@ -61,7 +61,14 @@ extension ConfigurationFile {
         if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
             return "\(path) is a link; change the file that it leads to"
         }
-        var folder = Self.folder(of: path)
+        return obstacle(toWritingIn: Self.folder(of: path))
+    }
+
+    /// The reason why this process cannot add a file to the folder of further files; `nil` if it can.
+    var obstacleToAdding: String? { obstacle(toWritingIn: fragmentFolder + "/") }
+
+    private func obstacle(toWritingIn place: String) -> String? {
+        var folder = place
         // The folder of further files is made if it is missing.
         if folder == fragmentFolder + "/", unsafe access(folder, F_OK) != 0 { folder = Self.folder(of: self.path) }
         guard unsafe access(folder, W_OK | X_OK) != 0 else { return nil }

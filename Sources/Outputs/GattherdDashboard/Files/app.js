@@ -41,7 +41,7 @@ const router = new Router({
     device: (name) => device.open(name), add: () => add.open(), configuration: (file) => configuration.open(file),
     log: (name) => log.open(name), checks: () => checks.open(),
   },
-  left: { device: () => device.close(), add: () => add.close(), log: () => log.close() },
+  left: { device: () => device.close(), add: () => add.close(), configuration: () => configuration.close(), log: () => log.close() },
 });
 
 document.addEventListener("keydown", (event) => {

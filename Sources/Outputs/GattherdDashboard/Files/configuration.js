@@ -3,6 +3,7 @@
 import { applyFile, checkFile, read, restartGateway } from "./api.js";
 import { diff } from "./diff.js";
 import { find, make, setText, toast } from "./dom.js";
+import { folder, nameProblem, NewFileDialog } from "./newfile.js";
 import { address } from "./router.js";
 import { counted } from "./words.js";
 
@@ -12,7 +13,7 @@ const checkPause = 500;
 export class ConfigurationPage {
   /** `attempt(action)` runs a request and reports its failure. */
   constructor(model, attempt) {
-    Object.assign(this, { model, attempt, file: null, saved: "", version: null, findings: [] });
+    Object.assign(this, { model, attempt, files: [], file: null, saved: "", version: null, findings: [] });
     model.addEventListener("gateway", () => { if (this.state) this.showState(); });
     window.addEventListener("beforeunload", (event) => { if (this.isChanged) event.preventDefault(); });
   }
@@ -34,9 +35,13 @@ export class ConfigurationPage {
     this.files = list.files;
     this.canRestart = list.can_restart;
     this.showState();
+    this.offerNewFile(list.obstacle);
     this.showFiles(name ?? list.files[0]);
     await this.load(name ?? list.files[0]);
   }
+
+  /** Closes the dialog: while it is open, a page that hides it could not be used. */
+  close() { this.newFile.element.close(); }
 
   /** Builds the page without a file: its editor is disabled until one is loaded. */
   build() {
@@ -49,18 +54,23 @@ export class ConfigurationPage {
     this.stateText = make("span", {});
     this.restart = make("button", { type: "button", hidden: true, onclick: () => this.restartGateway() }, "Restart");
     this.state = make("p", { class: "notice state-line", role: "status", hidden: true }, this.stateText, " ", this.restart);
-    this.message = make("p", { class: "hint" });
+    this.message = make("p", { class: "hint", role: "status" });
+    this.newFile = new NewFileDialog(() => this.files, (file) => { location.hash = address("configuration", file); });
+    this.add = make("button", {
+      type: "button", disabled: true, "aria-haspopup": "dialog", "aria-describedby": "configuration-add", onclick: () => this.newFile.open(),
+    }, "New file…");
+    this.addReason = make("p", { class: "hint", id: "configuration-add", hidden: true });
     this.list = make("ul", { class: "findings", id: "configuration-findings", "aria-label": "Findings", "aria-live": "polite" });
     this.changes = make("div", { class: "diff" });
     this.apply = make("button", { type: "button", class: "primary", disabled: true, onclick: () => this.save() }, "Apply");
     this.undo = make("button", { type: "button", disabled: true, onclick: () => this.restore() }, "Undo changes");
     find("configuration").replaceChildren(make("div", { class: "sheet configuration" },
-      make("header", {}, make("h2", {}, "Configuration")), this.state, this.message,
+      make("header", {}, make("h2", {}, "Configuration"), this.add), this.addReason, this.state, this.message,
       make("div", { class: "halves" },
         make("nav", { "aria-label": "Files" }, this.choice),
         make("div", { class: "half" },
           make("label", { for: "configuration-text", class: "unseen" }, "Text of the file"), this.editor,
-          make("div", { class: "buttons" }, this.undo, this.apply), this.list, this.changes))));
+          make("div", { class: "buttons" }, this.undo, this.apply), this.list, this.changes))), this.newFile.element);
     Object.assign(this, { file: null, saved: this.editor.value, version: null, findings: [] });
     this.showState();
   }
@@ -73,6 +83,13 @@ export class ConfigurationPage {
   showFiles(chosen) {
     this.choice.replaceChildren(...this.files.map((file) => make("li", {},
       make("a", { href: address("configuration", file), "aria-current": file === chosen ? "page" : null }, file))));
+  }
+
+  /** Enables the button for new files, or says what prevents them. */
+  offerNewFile(obstacle) {
+    this.add.disabled = Boolean(obstacle);
+    setText(this.addReason, obstacle ? `No new files: ${obstacle}` : "");
+    this.addReason.hidden = !obstacle;
   }
 
   /** Shows what waits for a restart, and the error of the last reload. */
@@ -93,10 +110,16 @@ export class ConfigurationPage {
     this.restart.disabled = false;
   }
 
-  /** Reads a file into the editor; only the newest answer counts. */
+  /** True for the name of a file that can be added and is not there. */
+  isNew(file) {
+    return !this.add.disabled && Boolean(file?.startsWith(folder)) && nameProblem(file.slice(folder.length), this.files) === null;
+  }
+
+  /** Reads a file into the editor; only the newest answer counts. A new file begins empty. */
   async load(file) {
     const loaded = this.newest = {};
-    const content = await this.attempt(() => read("configuration/file", { file }));
+    const isNew = this.isNew(file);
+    const content = isNew ? { text: "", version: null } : await this.attempt(() => read("configuration/file", { file }));
     if (loaded !== this.newest) return;
     if (!content) return this.say(`${file} cannot be shown.`, () => this.load(file));
     this.editor.value = content.text;
@@ -105,9 +128,10 @@ export class ConfigurationPage {
     Object.assign(this, { file, saved: this.editor.value, lineBreak, version: content.version, findings: [] });
     this.editor.disabled = false;
     this.editor.readOnly = Boolean(content.obstacle);
-    setText(this.message, content.obstacle ? `Read only: ${content.obstacle}` : "");
+    setText(this.message, content.obstacle ? `Read only: ${content.obstacle}` : isNew ? `New file ${file}: it is written when you apply it.` : "");
     this.showFindings();
     this.edited();
+    if (isNew) this.editor.focus();
   }
 
   /** Returns a text of the editor with the line breaks of the file. */
@@ -182,9 +206,19 @@ export class ConfigurationPage {
     const done = await this.attempt(() => applyFile(file, this.written(text), this.version));
     const isOpen = editor === this.editor;
     if (!done) return isOpen && this.edited();
-    if (isOpen) Object.assign(this, { saved: text, version: done.version });
+    if (isOpen) this.recordSaved(file, text, done.version);
     const waiting = done.restart_needed;
     toast(waiting.length ? `Saved. ${counted(waiting.length, "section")} of it will be used after a restart.` : "Saved, and in use.");
     if (isOpen) this.edited();
+  }
+
+  /** Records what was saved, and lists the file if it is new. */
+  recordSaved(file, text, version) {
+    Object.assign(this, { saved: text, version });
+    if (this.files.includes(file)) return;
+    const [main, ...others] = this.files;
+    this.files = [main, ...[...others, file].sort()];
+    this.showFiles(file);
+    setText(this.message, "");
   }
 }

@@ -8,6 +8,9 @@ const limit = 1500;
 /** Returns pairs of a sign (" ", "-", "+") and a line, for all lines of both texts. */
 export function lines(before, after) {
   const [one, other] = [before.split("\n"), after.split("\n")];
+  // An empty text has no line that differs.
+  if (!before && other.at(-1)) one.pop();
+  if (!after && one.at(-1)) other.pop();
   let start = 0;
   while (start < one.length && start < other.length && one[start] === other[start]) start += 1;
   let end = 0;
