@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdGateway
+import GattherdProfiles
 
 extension ConfigurationFile {
     static let option = OptionSpec.value(
@@ -22,6 +23,33 @@ extension ConfigurationFile {
         } catch {
             throw CommandFailure(.configuration, error.description)
         }
+    }
+
+    /// Returns the configuration with new or changed files, if `gattherd check` would find no mistake.
+    ///
+    /// - Parameters:
+    ///   - changes: The new or changed files.
+    ///   - loaded: The profiles; `nil` to load those of the new configuration.
+    /// - Returns: The configuration.
+    /// - Throws: ``CommandFailure`` with all errors.
+    func checked(
+        with changes: [ConfigSource],
+        _ loaded: ProfileRegistry? = nil
+    ) throws(CommandFailure) -> Configuration {
+        let access = ServiceAccess(self)
+        let next: Configuration
+        let registry: ProfileRegistry
+        do throws(ConfigErrors) {
+            next = try parsed(with: changes)
+            registry = if let loaded { loaded } else { try next.loadProfiles(for: access?.profileAccount ?? .current) }
+        } catch {
+            throw CommandFailure(.configuration, error.description)
+        }
+        let errors = CheckFinding.all(next, registry, access).filter(\.isError)
+        guard errors.isEmpty else {
+            throw CommandFailure(.configuration, errors.map(\.description).joined(separator: "\n"))
+        }
+        return next
     }
 
     /// Reads the files for a command that needs the path of history; warns about other errors.

@@ -6,6 +6,9 @@ import GattherdGateway
 ///
 /// Mistakes that were added later are ignored: the daemon still uses the last valid configuration.
 struct DaemonClient {
+    /// The next step after a change of the configuration without a daemon.
+    static let startAdvice = "no daemon runs with this configuration; start it: systemctl enable --now gattherd"
+
     let path: String
     /// The errors of the configuration's files.
     private let errors: [ConfigError]
@@ -48,6 +51,19 @@ struct DaemonClient {
             throw CommandFailure(.temporary, "gattherd: not reloaded yet: \(Terminal.harmless(reason))")
         default:
             throw CommandFailure(.software, "gattherd: the daemon's answer is unexpected; is it another version?")
+        }
+    }
+
+    /// Returns true if a daemon answers, and false if none runs.
+    ///
+    /// - Throws: ``CommandFailure`` if the daemon hangs, or refuses this user.
+    func isDaemonThere() throws(CommandFailure) -> Bool {
+        do throws(ControlSocketError) {
+            _ = try ControlClient.ask(.status, at: path)
+            return true
+        } catch {
+            guard error.isNobodyThere else { throw failure(error) }
+            return false
         }
     }
 

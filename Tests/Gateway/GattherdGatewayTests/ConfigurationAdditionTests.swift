@@ -28,7 +28,7 @@ import Testing
 
     @Test func `a new file is read with the others, and has the permissions of the main file`() throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
-        #expect(try file.parsed(with: source()).devices.map(\.name.value) == ["a", "b"])
+        #expect(try file.parsed(with: [source()]).devices.map(\.name.value) == ["a", "b"])
         #expect(try file.parsed().devices.map(\.name.value) == ["a"])
         try file.add(source())
         #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
@@ -102,6 +102,19 @@ import Testing
         #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
     }
 
+    @Test func `a file that is set anew keeps its permissions`() throws {
+        try file.set(source())
+        let path = file.fragment(named: "b")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        let next = source("devices: [{name: c, address: C0:FF:EE:00:00:03}]\n")
+        let other = ConfigSource(name: file.fragment(named: "gateway"), text: "gateway: attic\n")
+        let configuration = try file.parsed(with: [next, other])
+        #expect(configuration.devices.map(\.name.value) == ["a", "c"] && configuration.gateway == "attic")
+        try file.set(next)
+        #expect(try file.parsed().devices.map(\.name.value) == ["a", "c"])
+        #expect(try mode(path) == "\(0o600)")
+    }
+
     @Test func `a symbolic link at the path of the file is not followed`() throws {
         try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
         try FileManager.default.createSymbolicLink(
@@ -126,7 +139,7 @@ import Testing
 
     @Test func `the errors of a new file name the file, the line and the column`() {
         let errors = #expect(throws: ConfigErrors.self) {
-            try file.parsed(with: source("devices:\n  - {name: a, address: C0:FF:EE:00:00:02}\n"))
+            try file.parsed(with: [source("devices:\n  - {name: a, address: C0:FF:EE:00:00:02}\n")])
         }
         #expect(errors?.description.hasPrefix("\(file.fragment(named: "b")):2:12: ") == true)
     }

@@ -1,3 +1,4 @@
+import GattherdModel
 import GattherdYAML
 
 /// Text of configuration files.
@@ -5,6 +6,12 @@ package enum ConfigText {
     /// Returns text as a YAML scalar of one line in quotes, without substitutions.
     package static func quoted(_ text: String) -> String {
         "'" + text.replacing("'", with: "''").replacing("${", with: "$${") + "'"
+    }
+
+    /// Returns text as a YAML scalar of one line: plain if it cannot be read as anything else.
+    package static func scalar(_ text: String) -> String {
+        let isPlain = Slug.isValid(text) && text != "null" && !text.hasPrefix("-")
+        return isPlain ? text : quoted(text)
     }
 }
 

@@ -32,7 +32,7 @@ final class ConfigurationEditor: Sendable {
 
     /// Returns the mistakes of the configuration with another content of a file.
     func findings(with source: ConfigSource) -> (findings: [ConfigError], waiting: [String]) {
-        let (next, errors) = file.parsedLeniently(with: source)
+        let (next, errors) = file.parsedLeniently(with: [source])
         guard errors.isEmpty else { return (errors, []) }
         // Profiles are loaded by reloads only; those in use know the names.
         let findings = next.mismatches(with: running.registry) + next.secretFindings

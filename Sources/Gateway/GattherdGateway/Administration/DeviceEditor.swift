@@ -119,7 +119,7 @@ struct DeviceEditor: Sendable {
         let bytes = DeviceTextEdit.apply(changes, to: name, in: before.bytes)
         guard let bytes else { throw Self.cannotEdit(path) }
         let source = ConfigSource(name: path, bytes: bytes)
-        let (next, errors) = editor.file.parsedLeniently(with: source)
+        let (next, errors) = editor.file.parsedLeniently(with: [source])
         guard errors.isEmpty else { throw BackendError(errors) }
         guard expects(next, of: name, label) else { throw Self.cannotEdit(path) }
         return ConfigurationEditor.Change(source: source, before: before)

@@ -25,12 +25,14 @@ package struct DeviceProposal: Hashable, Sendable {
     package var text: String {
         var lines = ["devices:"]
         let comment = model.map { " # \($0)" } ?? ""
-        lines.append("  - name: \(Self.quoted(name))\(comment)")
+        lines.append("  - name: \(ConfigText.scalar(name))\(comment)")
         lines.append("    address: \(address)")
-        if let title { lines.append("    title: \(Self.quoted(title))") }
-        if let area { lines.append("    area: \(Self.quoted(area))") }
-        if !profiles.isEmpty { lines.append("    profiles: [\(profiles.map(Self.quoted).joined(separator: ", "))]") }
-        if let keyFile { lines.append("    bind_key_file: \(Self.quoted(keyFile))") }
+        if let title { lines.append("    title: \(ConfigText.scalar(title))") }
+        if let area { lines.append("    area: \(ConfigText.scalar(area))") }
+        if !profiles.isEmpty {
+            lines.append("    profiles: [\(profiles.map(ConfigText.scalar).joined(separator: ", "))]")
+        }
+        if let keyFile { lines.append("    bind_key_file: \(ConfigText.scalar(keyFile))") }
         return lines.map { $0 + "\n" }.joined()
     }
 
@@ -64,12 +66,6 @@ package struct DeviceProposal: Hashable, Sendable {
         }
         let name = words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "-").prefix(longestName)
         return String(name.hasSuffix("-") ? name.dropLast() : name)
-    }
-
-    /// Returns text as a YAML scalar of one line: plain if it cannot be read as anything else.
-    private static func quoted(_ text: String) -> String {
-        let isPlain = Slug.isValid(text) && text != "null" && !text.hasPrefix("-")
-        return isPlain ? text : ConfigText.quoted(text)
     }
 }
 

@@ -36,6 +36,18 @@ extension ConfigurationFile {
         }
     }
 
+    /// Writes a file into the folder of further files: a new one as ``add(_:)`` does, else another content of it.
+    ///
+    /// - Throws: ``GatewayError`` if the file cannot be written.
+    package func set(_ source: ConfigSource) throws(GatewayError) {
+        guard unsafe access(source.name, F_OK) == 0 else { return try add(source) }
+        do throws(FileError) {
+            try replace(source)
+        } catch {
+            throw Self.failure(source.name, error.code)
+        }
+    }
+
     /// Makes the folder of further files if it is missing, then writes a secret, which only the daemon can read.
     func addSecret(_ source: ConfigSource) throws(GatewayError) {
         let model = try owner()

@@ -31,37 +31,25 @@ package struct ConfigurationFile: Sendable {
         return path != standardPath || FileManager.default.fileExists(atPath: standardPath)
     }
 
-    /// Reads and parses all files.
+    /// Reads and parses all files, with new ones or other contents of some.
     ///
     /// - Throws: ``ConfigErrors``, also when a file cannot be read.
-    package func parsed() throws(ConfigErrors) -> Configuration {
-        try parsed(with: nil)
-    }
-
-    /// Reads and parses all files and a further one, or another content of one of them.
-    ///
-    /// - Throws: ``ConfigErrors``, also when a file cannot be read.
-    package func parsed(with addition: ConfigSource?) throws(ConfigErrors) -> Configuration {
-        let (configuration, errors) = parsedLeniently(with: addition)
+    package func parsed(with changes: [ConfigSource] = []) throws(ConfigErrors) -> Configuration {
+        let (configuration, errors) = parsedLeniently(with: changes)
         guard errors.isEmpty else { throw ConfigErrors(errors) }
         return configuration
     }
 
-    /// Reads and parses all files as far as they are valid, for commands that need few settings.
-    package func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
-        parsedLeniently(with: nil)
-    }
-
-    /// Reads and parses all files, and another content of one of them or a further file.
-    func parsedLeniently(
-        with addition: ConfigSource?
+    /// Reads and parses all files as far as they are valid, with new ones or other contents of some.
+    package func parsedLeniently(
+        with changes: [ConfigSource] = []
     ) -> (configuration: Configuration, errors: [ConfigError]) {
         var sources: [ConfigSource] = []
         let (fragments, folderError) = fragmentPaths()
         var unreadable = [folderError].compactMap(\.self)
         for path in [path] + fragments {
-            if let addition, addition.name == path {
-                sources.append(addition)
+            if let change = changes.first(where: { $0.name == path }) {
+                sources.append(change)
             } else if let bytes = content(ofPath: path) {
                 sources.append(ConfigSource(name: path, bytes: bytes))
             } else {
@@ -71,8 +59,7 @@ package struct ConfigurationFile: Sendable {
         // An empty main file keeps its place: paths are relative to its folder.
         let isMainThere = sources.first?.name == path
         let main = isMainThere ? sources : [ConfigSource(name: path, bytes: [])]
-        let isKnown = main.contains { $0.name == addition?.name }
-        let known = main + (isKnown ? [] : [addition].compactMap(\.self))
+        let known = main + changes.filter { change in !main.contains { $0.name == change.name } }
         let outputs = OutputRegistry.definitions as [any OutputSectionDefinition.Type]
         let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment, outputs: outputs)
         return (configuration, unreadable.isEmpty ? errors : unreadable)

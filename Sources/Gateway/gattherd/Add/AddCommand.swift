@@ -1,7 +1,6 @@
 import GattherdBlueZ
 import GattherdBluetooth
 import GattherdConfig
-import GattherdDaemon
 import GattherdGATT
 import GattherdGateway
 import GattherdModel
@@ -81,7 +80,7 @@ struct AddCommand {
         let proposal = try proposal(found)
         let source = proposal.source(in: file, by: "gattherd add")
         let path = source.name
-        let next = try checked(source)
+        let next = try file.checked(with: [source], registry)
         Terminal.printError(proposal.text)
         guard try prompt.confirms("Write this to \(path)?") else {
             throw CommandFailure(.general, "gattherd: nothing was changed")
@@ -99,7 +98,7 @@ struct AddCommand {
     private func show(_ device: String, _ next: Configuration) async throws(CommandFailure) {
         let client = DaemonClient(next)
         guard try client.isDaemonThere() else {
-            return Terminal.say("no daemon runs with this configuration; start it: systemctl enable --now gattherd")
+            return Terminal.say(DaemonClient.startAdvice)
         }
         try client.reload()
         let values = try await FirstReading(device: device, configuration: next, limit: timeout).wait()
@@ -219,21 +218,6 @@ struct AddCommand {
         )
     }
 
-    /// Returns the configuration with the new file, if it is valid.
-    private func checked(_ source: ConfigSource) throws(CommandFailure) -> Configuration {
-        let next: Configuration
-        do throws(ConfigErrors) {
-            next = try file.parsed(with: source)
-        } catch {
-            throw CommandFailure(.configuration, error.description)
-        }
-        let errors = CheckFinding.all(next, registry, ServiceAccess(file)).filter(\.isError)
-        guard errors.isEmpty else {
-            throw CommandFailure(.configuration, errors.map(\.description).joined(separator: "\n"))
-        }
-        return next
-    }
-
     /// Returns the index that a person chooses.
     private func choice(_ title: String, _ lines: [String], option: String) throws(CommandFailure) -> Int {
         if let index = try prompt.choice(title, of: lines) { return index }
@@ -246,20 +230,5 @@ extension HeardPeripheral {
     /// The advertised name and the model.
     fileprivate var title: String {
         [name, candidates.first?.name].compactMap(\.self).joined(separator: ", ")
-    }
-}
-
-extension DaemonClient {
-    /// Returns true if a daemon answers, and false if none runs.
-    ///
-    /// - Throws: ``CommandFailure`` if the daemon hangs, or refuses this user.
-    fileprivate func isDaemonThere() throws(CommandFailure) -> Bool {
-        do throws(ControlSocketError) {
-            _ = try ControlClient.ask(.status, at: path)
-            return true
-        } catch {
-            guard error.isNobodyThere else { throw failure(error) }
-            return false
-        }
     }
 }

@@ -1,0 +1,140 @@
+import GattherdConfig
+import GattherdGateway
+import GattherdSync
+import GattherdYAML
+import Glibc
+
+extension CommandSpec {
+    static let configurationSet = CommandSpec(
+        name: "config set",
+        summary: "set keys of the configuration",
+        positionals: [PositionalSpec(name: "KEY=VALUE", isRepeated: true)],
+        options: [ConfigurationFile.option, .flag("yes", "ask nothing")],
+        details: """
+            KEY is a key with one value in docs/configuration.md, after its sections and with dots between them:
+            mqtt.url. VALUE is taken as it is; variables are not replaced. Devices, rules and other lists have no such
+            keys: use 'gattherd add', or write them into a file.
+
+            The command checks the configuration with the new values as 'gattherd check' does. It then writes
+            gattherd.d/SECTION.yaml beside the configuration, or gattherd.d/gateway.yaml for the gateway's name. Other
+            keys in that file stay. The daemon reloads, and the command shows what needs a restart.
+
+            It changes no other file and removes no comment and no list: if the section is in another file, or its own
+            file has more than single values, it fails and names the line.
+            """,
+        exits: [
+            .cannotCreate: "the key must be set by hand in another file, or a file cannot be written",
+            .unavailable: "the file is written, but the daemon hangs or refuses this user",
+            .temporary: "the file is written, but the daemon reads its files later: a file system or a profile hangs",
+            .configuration: "the configuration is wrong with the new values",
+        ],
+        examples: [
+            "sudo gattherd config set mqtt.url=mqtt://localhost:1883",
+            "sudo gattherd config set http.listen=127.0.0.1:8780 http.token_file=/etc/gattherd/http-token",
+            "sudo gattherd config set gateway=attic --yes",
+        ],
+        run: { (arguments) throws(CommandFailure) in try ConfigSetCommand(arguments).run() }
+    )
+}
+
+/// Sets keys in the files of their sections.
+struct ConfigSetCommand {
+    private let file: ConfigurationFile
+    private let settings: [KeySetting]
+    private let prompt: Prompt
+
+    init(_ arguments: Arguments) throws(CommandFailure) {
+        file = ConfigurationFile(arguments)
+        prompt = Prompt(isSilent: arguments.has("yes"))
+        var settings: [KeySetting] = []
+        for word in arguments.positionals {
+            do throws(KeySetting.Mistake) {
+                settings.append(try KeySetting(word))
+            } catch {
+                throw arguments.misuse(error.reason)
+            }
+        }
+        self.settings = settings
+    }
+
+    func run() throws(CommandFailure) {
+        // A running daemon is at the socket of the old configuration, also when history.path changes.
+        let client = DaemonClient(file.parsedLeniently().configuration)
+        var sources: [ConfigSource] = []
+        for (section, own) in Dictionary(grouping: settings, by: \.section).sorted(by: { $0.key < $1.key }) {
+            sources.append(try source(section, own))
+        }
+        _ = try file.checked(with: sources)
+        for source in sources { Terminal.printError(String(decoding: source.bytes, as: UTF8.self)) }
+        guard try prompt.confirms("Write this to \(sources.map(\.name).joined(separator: " and "))?") else {
+            throw CommandFailure(.general, "gattherd: nothing was changed")
+        }
+        for source in sources { try write(source) }
+        guard try client.isDaemonThere() else { return Terminal.say(DaemonClient.startAdvice) }
+        try client.reload()
+    }
+
+    private func write(_ source: ConfigSource) throws(CommandFailure) {
+        do throws(GatewayError) {
+            try file.set(source)
+        } catch {
+            throw CommandFailure(.cannotCreate, "gattherd: \(error.message)")
+        }
+        Terminal.say("wrote \(source.name)")
+    }
+
+    /// Returns the new text of a section's file.
+    private func source(_ section: String, _ settings: [KeySetting]) throws(CommandFailure) -> ConfigSource {
+        try refuseList(section)
+        let path = file.fragment(named: section)
+        try refuseSection(section, outside: path)
+        let bytes = try content(path)
+        var text: SectionFile
+        do throws(SectionFile.Obstacle) {
+            text = try SectionFile(bytes, of: section)
+        } catch {
+            throw Self.handwork(path, error.line, error.reason)
+        }
+        for setting in settings { text.set(setting) }
+        return ConfigSource(name: path, text: text.text)
+    }
+
+    /// Returns the bytes of a file; none if it is missing.
+    private func content(_ path: String) throws(CommandFailure) -> [UInt8] {
+        do throws(SystemError) {
+            return try readFile(path, limit: Self.largest)
+        } catch {
+            guard error.code != ENOENT else { return [] }
+            throw CommandFailure(.cannotCreate, "gattherd: \(path) cannot be read: \(error)")
+        }
+    }
+
+    /// The maximum number of bytes of a file.
+    private static let largest = 4 << 20
+
+    private func refuseList(_ section: String) throws(CommandFailure) {
+        let forms = ConfigReference.installed.entries.first { $0.name == section }?.key.forms ?? []
+        let isList = forms.contains { if case .section(_, .list) = $0 { true } else { false } }
+        guard isList else { return }
+        let advice =
+            section == "devices"
+            ? "gattherd add ADDRESS adds a device"
+            : "write it into \(file.fragment(named: section)), then run: gattherd reload"
+        throw CommandSpec.configurationSet.misuse("'\(section)' is a list; \(advice)")
+    }
+
+    /// Refuses a section of another file: a section in two files is hard to read, and would need the keys of both.
+    private func refuseSection(_ section: String, outside path: String) throws(CommandFailure) {
+        for other in file.paths where other != path {
+            guard let bytes = try? readFile(other, limit: Self.largest), let root = try? YAML.parse(bytes),
+                let member = root.members?.first(where: { $0.name == section }), !member.value.isNull
+            else { continue }
+            throw Self.handwork(other, member.key.position.line, "'\(section)' is set in this file")
+        }
+    }
+
+    private static func handwork(_ path: String, _ line: Int, _ reason: String) -> CommandFailure {
+        let advice = "change this file by hand, then run: gattherd reload"
+        return CommandFailure(.cannotCreate, "gattherd: \(path):\(line): \(reason); \(advice)")
+    }
+}
