@@ -83,7 +83,8 @@ def check(root: pathlib.Path) -> list[str]:
         name, text = path.relative_to(root), read(path)
         problems += doc_comments(name, text) + long_lines(name, code_lines(text)) + test_titles(name, text)
     problems += repeated_types({path.relative_to(root): read(path) for path in swift_files(root, 'Sources')})
-    for path in [root / 'README.md', root / 'CONTRIBUTING.md', *sorted((root / 'docs').rglob('*.md'))]:
+    pages = [root / name for name in ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md')]
+    for path in pages + sorted((root / 'docs').rglob('*.md')):
         problems += long_lines(path.relative_to(root), markdown_lines(read(path)))
     return problems
 
