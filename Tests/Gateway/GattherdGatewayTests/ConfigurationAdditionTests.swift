@@ -103,16 +103,26 @@ import Testing
     }
 
     @Test func `a file that is set anew keeps its permissions`() throws {
-        try file.set(source())
+        try file.set(source(), replacing: nil)
         let path = file.fragment(named: "b")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         let next = source("devices: [{name: c, address: C0:FF:EE:00:00:03}]\n")
         let other = ConfigSource(name: file.fragment(named: "gateway"), text: "gateway: attic\n")
         let configuration = try file.parsed(with: [next, other])
         #expect(configuration.devices.map(\.name.value) == ["a", "c"] && configuration.gateway == "attic")
-        try file.set(next)
+        try file.set(next, replacing: source().bytes)
         #expect(try file.parsed().devices.map(\.name.value) == ["a", "c"])
         #expect(try mode(path) == "\(0o600)")
+    }
+
+    @Test func `a file that was changed meanwhile is not set`() throws {
+        let next = source("devices: [{name: c, address: C0:FF:EE:00:00:03}]\n")
+        #expect(throws: GatewayError.self) { try file.set(next, replacing: source().bytes) }
+        try file.add(source())
+        #expect(throws: GatewayError.self) { try file.set(next, replacing: nil) }
+        let error = #expect(throws: GatewayError.self) { try file.set(next, replacing: next.bytes) }
+        #expect(error?.message.contains("was changed meanwhile") == true)
+        #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
     }
 
     @Test func `a symbolic link at the path of the file is not followed`() throws {

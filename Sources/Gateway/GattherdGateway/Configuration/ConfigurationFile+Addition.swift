@@ -38,10 +38,14 @@ extension ConfigurationFile {
 
     /// Writes a file into the folder of further files: a new one as ``add(_:)`` does, else another content of it.
     ///
-    /// - Throws: ``GatewayError`` if the file cannot be written.
-    package func set(_ source: ConfigSource) throws(GatewayError) {
-        guard unsafe access(source.name, F_OK) == 0 else { return try add(source) }
+    /// - Parameters:
+    ///   - source: The file.
+    ///   - before: The content from which the new one was made; `nil` for a new file.
+    /// - Throws: ``GatewayError`` if the file cannot be written, or was changed meanwhile.
+    package func set(_ source: ConfigSource, replacing before: [UInt8]?) throws(GatewayError) {
+        guard let before else { return try add(source) }
         do throws(FileError) {
+            guard try text(ofPath: source.name).bytes == before else { throw FileError(ESTALE, source.name) }
             try replace(source)
         } catch {
             throw Self.failure(source.name, error.code)
@@ -96,6 +100,9 @@ extension ConfigurationFile {
     private static func failure(_ path: String, _ code: Int32) -> GatewayError {
         guard code != EEXIST else {
             return GatewayError(.cannotCreate, "\(path) already exists; choose another name")
+        }
+        guard code != ESTALE else {
+            return GatewayError(.cannotCreate, "\(path) was changed meanwhile; run the command again")
         }
         let reason = SystemError(code).description
         let advice = code == EACCES || code == EPERM ? "; run the command as root" : ""

@@ -39,6 +39,13 @@ extension CommandSpec {
 
 /// Sets keys in the files of their sections.
 struct ConfigSetCommand {
+    private struct Change {
+        /// The file, with its new content.
+        let source: ConfigSource
+        /// The content from which the new one was made; `nil` for a new file.
+        let before: [UInt8]?
+    }
+
     private let file: ConfigurationFile
     private let settings: [KeySetting]
     private let prompt: Prompt
@@ -60,51 +67,52 @@ struct ConfigSetCommand {
     func run() throws(CommandFailure) {
         // A running daemon is at the socket of the old configuration, also when history.path changes.
         let client = DaemonClient(file.parsedLeniently().configuration)
-        var sources: [ConfigSource] = []
+        var changes: [Change] = []
         for (section, own) in Dictionary(grouping: settings, by: \.section).sorted(by: { $0.key < $1.key }) {
-            sources.append(try source(section, own))
+            changes.append(try change(section, own))
         }
+        let sources = changes.map(\.source)
         _ = try file.checked(with: sources)
         for source in sources { Terminal.printError(String(decoding: source.bytes, as: UTF8.self)) }
         guard try prompt.confirms("Write this to \(sources.map(\.name).joined(separator: " and "))?") else {
             throw CommandFailure(.general, "gattherd: nothing was changed")
         }
-        for source in sources { try write(source) }
+        for change in changes { try write(change) }
         guard try client.isDaemonThere() else { return Terminal.say(DaemonClient.startAdvice) }
         try client.reload()
     }
 
-    private func write(_ source: ConfigSource) throws(CommandFailure) {
+    private func write(_ change: Change) throws(CommandFailure) {
         do throws(GatewayError) {
-            try file.set(source)
+            try file.set(change.source, replacing: change.before)
         } catch {
             throw CommandFailure(.cannotCreate, "gattherd: \(error.message)")
         }
-        Terminal.say("wrote \(source.name)")
+        Terminal.say("wrote \(change.source.name)")
     }
 
-    /// Returns the new text of a section's file.
-    private func source(_ section: String, _ settings: [KeySetting]) throws(CommandFailure) -> ConfigSource {
+    /// Returns the change of a section's file.
+    private func change(_ section: String, _ settings: [KeySetting]) throws(CommandFailure) -> Change {
         try refuseList(section)
         let path = file.fragment(named: section)
         try refuseSection(section, outside: path)
-        let bytes = try content(path)
+        let before = try content(path)
         var text: SectionFile
         do throws(SectionFile.Obstacle) {
-            text = try SectionFile(bytes, of: section)
+            text = try SectionFile(before ?? [], of: section)
         } catch {
             throw Self.handwork(path, error.line, error.reason)
         }
         for setting in settings { text.set(setting) }
-        return ConfigSource(name: path, text: text.text)
+        return Change(source: ConfigSource(name: path, text: text.text), before: before)
     }
 
-    /// Returns the bytes of a file; none if it is missing.
-    private func content(_ path: String) throws(CommandFailure) -> [UInt8] {
+    /// Returns the bytes of a file; `nil` if it is missing.
+    private func content(_ path: String) throws(CommandFailure) -> [UInt8]? {
         do throws(SystemError) {
             return try readFile(path, limit: Self.largest)
         } catch {
-            guard error.code != ENOENT else { return [] }
+            guard error.code != ENOENT else { return nil }
             throw CommandFailure(.cannotCreate, "gattherd: \(path) cannot be read: \(error)")
         }
     }
