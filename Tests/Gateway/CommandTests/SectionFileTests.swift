@@ -33,6 +33,7 @@ import Testing
         ("", ["a.b=null", "a.c=-1", "a.d="], "a:\n  b: 'null'\n  c: '-1'\n  d: ''\n"),
         ("", ["a.null=it's"], "a:\n  'null': 'it''s'\n"),
         ("a:\n  b: '${X}'\n  c: ${Y}\n", ["a.d=${Z}"], "a:\n  b: '${X}'\n  c: ${Y}\n  d: '$${Z}'\n"),
+        ("a: {b: \"\\x23\"}\n", ["a.c=1"], "a:\n  b: '#'\n  c: 1\n"),
         ("---\na: {b: &x 'p#1', c: q#2}\n", ["a.d=# r"], "a:\n  b: 'p#1'\n  c: q#2\n  d: '# r'\n"),
     ]
 
@@ -49,6 +50,8 @@ import Testing
         (header + "a:\n  b: 1 # one\n", 3, "a comment would be lost"),
         (header + header + "a: {b: 1}\n", 2, "a comment would be lost"),
         ("a: {b: 'x'}#y\n", 1, "a comment would be lost"), ("a:\n  b: x\n\u{2028}#y\n", 3, "a comment would be lost"),
+        ("a: {b: \"\\x23\"} # c\n", 1, "a comment would be lost"),
+        ("a:\n  b: &x 'p#1'\n  c: *x # d\n", 3, "a comment would be lost"),
         ("# Mine.\n", 1, "a comment would be lost"), ("a:\n  b: [1]\n", 2, "this is a list"),
         ("a:\n  b: |\n    x\n    y\n", 2, "this text has several lines"), ("b\n", 1, "this is a text, not a section"),
         ("a: {b: 1}\ndevices: []\n", 2, "the file has another key, 'devices'"),

@@ -33,10 +33,12 @@ struct SectionFile: Equatable {
         } catch {
             throw Obstacle(line: error.position.line, reason: error.problem)
         }
+        var scalars: [YAMLNode] = []
+        if let root, !root.isNull { try add(root, of: section, &scalars) }
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         // The number of # in the values of each line; any other # starts a comment.
         var marks: [Int: Int] = [:]
-        if let root, !root.isNull { try add(root, of: section, &marks) }
-        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for scalar in scalars { marks[scalar.position.line, default: 0] += Self.marks(scalar, lines) }
         for (index, line) in lines.enumerated() where index > 0 || !line.elementsEqual(Self.header.utf8) {
             guard line.count(where: { $0 == UInt8(ascii: "#") }) == marks[index + 1, default: 0] else {
                 throw Obstacle(line: index + 1, reason: "a comment would be lost")
@@ -44,22 +46,30 @@ struct SectionFile: Equatable {
         }
     }
 
-    private mutating func add(_ root: YAMLNode, of section: String, _ marks: inout [Int: Int]) throws(Obstacle) {
+    /// Returns the number of # in a value of one line, as it is written: escapes and aliases have none.
+    private static func marks(_ value: YAMLNode, _ lines: [ArraySlice<UInt8>]) -> Int {
+        let (start, end) = (value.position, value.end)
+        guard start.line == end.line, lines.indices.contains(start.line - 1) else { return 0 }
+        let line = String(decoding: lines[start.line - 1], as: UTF8.self).unicodeScalars
+        return line.dropFirst(max(0, start.column - 1)).prefix(max(0, end.column - start.column)).count { $0 == "#" }
+    }
+
+    private mutating func add(_ root: YAMLNode, of section: String, _ scalars: inout [YAMLNode]) throws(Obstacle) {
         guard let members = root.members else {
             throw Obstacle(line: root.position.line, reason: "this is \(root.kind), not a section")
         }
         if let other = members.first(where: { $0.name != section }) {
             throw Obstacle(line: other.key.position.line, reason: "the file has another key, '\(other.name)'")
         }
-        for member in members { try add(member.value, [section], &marks) }
+        for member in members { try add(member.value, [section], &scalars) }
     }
 
-    private mutating func add(_ node: YAMLNode, _ path: [String], _ marks: inout [Int: Int]) throws(Obstacle) {
+    private mutating func add(_ node: YAMLNode, _ path: [String], _ scalars: inout [YAMLNode]) throws(Obstacle) {
         let line = node.position.line
         switch node.content {
         case .scalar(let text, let isPlain):
             guard text.isOneLine else { throw Obstacle(line: line, reason: "this text has several lines") }
-            marks[line, default: 0] += text.utf8.count { $0 == UInt8(ascii: "#") }
+            scalars.append(node)
             // Variables in the text stay.
             let scalar = isPlain ? text : "'" + text.replacing("'", with: "''") + "'"
             keys.append(Key(path: path, scalar: scalar.isEmpty ? "null" : scalar))
@@ -69,7 +79,7 @@ struct SectionFile: Equatable {
                 guard Slug.isValid(member.name) else {
                     throw Obstacle(line: member.key.position.line, reason: "'\(member.name)' is not a key")
                 }
-                try add(member.value, path + [member.name], &marks)
+                try add(member.value, path + [member.name], &scalars)
             }
         case .sequence: throw Obstacle(line: line, reason: "this is a list")
         }
