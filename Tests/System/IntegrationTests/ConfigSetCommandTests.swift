@@ -96,6 +96,14 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: folder.file("gattherd.d")))
     }
 
+    @Test func `control characters of a file are not printed`() async throws {
+        try FileManager.default.createDirectory(atPath: folder.file("gattherd.d"), withIntermediateDirectories: true)
+        try folder.write(#""a\e[31mb": 1"#, to: "gattherd.d/log.yaml")
+        let outcome = try await set("log.level=warning")
+        #expect(outcome.code == 73)
+        #expect(outcome.complaints.contains("log.yaml:1: the file has another key, 'a\u{FFFD}[31mb'"))
+    }
+
     @Test func `a file with comments stays as it is`() async throws {
         try FileManager.default.createDirectory(atPath: folder.file("gattherd.d"), withIntermediateDirectories: true)
         try folder.write("log:\n  level: info # for now\n", to: "gattherd.d/log.yaml")

@@ -143,6 +143,8 @@ struct ConfigSetCommand {
 
     private static func handwork(_ path: String, _ line: Int, _ reason: String) -> CommandFailure {
         let advice = "change this file by hand, then run: gattherd reload"
-        return CommandFailure(.cannotCreate, "gattherd: \(path):\(line): \(reason); \(advice)")
+        // Names of files and keys may have control characters.
+        let place = Terminal.harmless("\(path):\(line): \(reason)")
+        return CommandFailure(.cannotCreate, "gattherd: \(place); \(advice)")
     }
 }
