@@ -74,9 +74,12 @@ OPTIMIZATION := -Xswiftc -cross-module-optimization
 # Programs do not contain the folder in which they were built; only the linker writes it into libraries.
 NO_PATHS := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 
+# Debug information names no clang modules: their signatures, and with them the build's identifier, differ each time.
+REPRODUCIBLE := -Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs
+
 # The installed products. The benchmarks, the examples and the products that only tests need are left out.
 INSTALLED := gattherd gattherd-sim HeartRate NumberService
-RELEASE_BUILD = swift build -c release $(OPTIMIZATION) $(NO_PATHS)
+RELEASE_BUILD = swift build -c release $(OPTIMIZATION) $(NO_PATHS) $(REPRODUCIBLE)
 
 build: setup ## the daemon, the simulator and the native profiles, optimised
 	@for product in $(INSTALLED); do $(RELEASE_BUILD) --product $$product || exit; done
