@@ -6,8 +6,10 @@ import GattherdGateway
 ///
 /// Mistakes that were added later are ignored: the daemon still uses the last valid configuration.
 struct DaemonClient {
-    /// The next step after a change of the configuration without a daemon.
-    static let startAdvice = "no daemon runs with this configuration; start it: systemctl enable --now gattherd"
+    /// The command that starts the daemon, also after each start of the machine.
+    static let startCommand = "systemctl enable --now gattherd"
+    /// The next step without a daemon.
+    static let startAdvice = "no daemon runs with this configuration; start it: \(startCommand)"
 
     let path: String
     /// The errors of the configuration's files.
@@ -85,8 +87,7 @@ struct DaemonClient {
         guard error.isNobodyThere else { return CommandFailure(.unavailable, "gattherd: \(error.description)") }
         guard !errors.isEmpty else {
             let restart = "; after a change of history.path: systemctl restart gattherd"
-            let advice = "start it: systemctl start gattherd" + (mayHaveMoved ? restart : "")
-            return CommandFailure(.unavailable, "gattherd: no daemon runs with this configuration; \(advice)")
+            return CommandFailure(.unavailable, "gattherd: \(Self.startAdvice)" + (mayHaveMoved ? restart : ""))
         }
         let outcome = "gattherd: no daemon is found; correct the configuration, then start it or ask again"
         return CommandFailure(.configuration, ConfigErrors(errors).description + "\n" + outcome)

@@ -201,7 +201,7 @@ import Testing
     @Test func `without a daemon the events and the start command are shown`() {
         let explanation = Self.explain(nil, [Self.change(5, from: .preparing, to: .ready)])
         #expect(explanation.headline == "no daemon runs with this configuration")
-        #expect(explanation.next.hasSuffix("systemctl start gattherd"))
+        #expect(explanation.next.hasSuffix("systemctl enable --now gattherd"))
         #expect(explanation.lines.count == 1)
         #expect(JSONWriter.bytes { explanation.writeJSON(to: &$0) }.count > 100)
     }

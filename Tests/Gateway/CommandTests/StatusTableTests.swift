@@ -233,7 +233,7 @@ import Testing
     @Test func `a command that finds no daemon names a change of the history's path`() throws {
         let folder = try TemporaryFolder()
         let standard = try message("gateway: lab\n", in: folder)
-        #expect(standard?.hasSuffix("with this configuration; start it: systemctl start gattherd") == true)
+        #expect(standard?.hasSuffix("with this configuration; start it: systemctl enable --now gattherd") == true)
         let moved = try message("history: {path: other.db}\n", in: folder)
         #expect(moved?.hasSuffix("; after a change of history.path: systemctl restart gattherd") == true)
     }

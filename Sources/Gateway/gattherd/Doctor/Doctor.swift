@@ -151,7 +151,7 @@ struct Doctor {
                 + status.devices.compactMap(\.decodingFinding)
         } catch {
             guard error.isNobodyThere else { return [DoctorFinding("daemon", .warning, error.description)] }
-            let advice = "systemctl enable --now gattherd"
+            let advice = DaemonClient.startCommand
             return [DoctorFinding("daemon", .note, "no daemon runs with this configuration", remedy: advice)]
         }
     }

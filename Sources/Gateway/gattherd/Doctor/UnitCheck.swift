@@ -63,7 +63,7 @@ struct UnitCheck {
             return [DoctorFinding("service", .error, text, remedy: "journalctl -u gattherd -n 20 says why")]
         }
         guard unit.active == "active" || unit.active == "reloading" else {
-            let advice = "systemctl enable --now gattherd"
+            let advice = DaemonClient.startCommand
             return [DoctorFinding("service", .warning, "gattherd.service is \(unit.active)", remedy: advice)]
         }
         return [.good("service", "gattherd.service runs")]

@@ -41,9 +41,9 @@ struct DeviceState {
         guard sources.status != nil else {
             guard sources.configurationError == nil else {
                 return "correct the configuration (gattherd check \(sources.configuration)), then start the daemon: "
-                    + "systemctl start gattherd"
+                    + DaemonClient.startCommand
             }
-            return "nothing, until the daemon is started: systemctl start gattherd"
+            return "nothing, until the daemon is started: \(DaemonClient.startCommand)"
         }
         guard let link, let state else { return "it is connected once the daemon has the configuration" }
         if reason == .adapterFull, !state.holdsLink {
