@@ -14,7 +14,7 @@ enum Gattherd {
         .import, .statistics,
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
         .backup, .restore, .migrate,
-        .configurationSet, .configurationSchema, .configurationPage, .configurationManual,
+        .configurationSet, .configurationUnset, .configurationSchema, .configurationPage, .configurationManual,
         .fleetInit, .fleetUpgrade, .fleetAdd, .fleetRename, .fleetStatus, .fleetDevices, .fleetWhy,
         .profileList, .profileModels, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs,
         .profileNew,

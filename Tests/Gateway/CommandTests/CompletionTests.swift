@@ -68,8 +68,8 @@ import Testing
 
     @Test func `every placeholder is completed or needs text of the user`() {
         let texts: Set = [
-            "ADDRESS", "BIN", "CHARACTERISTIC", "CONTROL", "COUNT", "GATEWAY", "HEX", "KEY=VALUE", "N", "NAME", "NEW",
-            "OLD", "SECONDS", "TEXT", "TIME", "UNIT", "URL", "UUID", "VALUE", "WORD",
+            "ADDRESS", "BIN", "CHARACTERISTIC", "CONTROL", "COUNT", "GATEWAY", "HEX", "KEY", "KEY=VALUE", "N", "NAME",
+            "NEW", "OLD", "SECONDS", "TEXT", "TIME", "UNIT", "URL", "UUID", "VALUE", "WORD",
         ]
         let completion = Completion(of: ["run", ""], among: Gattherd.commands)
         var unknown: Set<String> = []

@@ -2,14 +2,17 @@ import Testing
 
 @testable import gattherd
 
-/// The text that `gattherd config set` makes of an old text and keys.
+/// The text that `gattherd config set` and `config unset` make of an old text and keys.
 @Suite struct SectionFileTests {
     private static let header = "# Set by gattherd config set.\n"
 
     private func text(_ old: String, _ words: [String]) throws -> String {
         let settings = try words.map { word in try KeySetting(word) }
         var file = try SectionFile(Array(old.utf8), of: settings.first?.section ?? "")
-        for setting in settings { file.set(setting) }
+        for setting in settings {
+            let isApplied = file.apply(setting)
+            #expect(isApplied)
+        }
         return file.text
     }
 
@@ -45,6 +48,42 @@ import Testing
         #expect(try self.text(text, words) == text)
     }
 
+    private static let removals: [(old: String, keys: [String], new: String, names: [String])] = [
+        ("gateway: attic\n", ["gateway"], "", []),
+        ("a: {b: 1, c: 2}\n", ["a.b"], "a:\n  c: 2\n", ["a.c"]),
+        ("a: {b: {c: 1, d: 2}, e: '#'}\n", ["a.b"], "a:\n  e: '#'\n", ["a.e"]),
+        ("a: {b: {c: 1}, e: 3}\n", ["a.b.c"], "a:\n  e: 3\n", ["a.e"]),
+        ("a: {b: {c: 1}, bc: {}}\n", ["a.b.c"], "a:\n  bc: {}\n", ["a.bc"]),
+        ("a: {b: {c: 1}}\n", ["a.b.c"], "", []), ("a: {b: 1, c: 2}\n", ["a"], "", []),
+        ("a: {}\n", ["a"], "", []), ("a:\n", ["a"], "", []), ("a: {b: 1, c: 2}\n", ["a.c", "a.b"], "", []),
+    ]
+
+    @Test(arguments: removals)
+    func `keys are removed, and sections without keys`(
+        old: String,
+        keys: [String],
+        new: String,
+        names: [String]
+    ) throws {
+        let settings = try keys.map { key in try KeySetting(removing: key) }
+        var file = try SectionFile(Array(old.utf8), of: settings.first?.section ?? "")
+        for setting in settings {
+            let isRemoved = file.apply(setting)
+            #expect(isRemoved)
+        }
+        #expect(file.text == Self.header + new)
+        #expect(file.names == names)
+    }
+
+    @Test(arguments: ["a.c", "a.b.c", "b", "a.bb"])
+    func `a missing key is not removed`(key: String) throws {
+        var file = try SectionFile(Array("a: {b: 1}\n".utf8), of: "a")
+        let before = file
+        let isRemoved = try file.apply(KeySetting(removing: key))
+        #expect(!isRemoved)
+        #expect(file == before)
+    }
+
     private static let obstacles: [(old: String, line: Int, reason: String)] = [
         ("# Mine.\na: {b: 1}\n", 1, "a comment would be lost"),
         (header + "a:\n  b: 1 # one\n", 3, "a comment would be lost"),
@@ -75,5 +114,10 @@ import Testing
     ])
     func `other words are no keys with values`(word: String) {
         #expect(throws: KeySetting.Mistake.self) { try KeySetting(word) }
+    }
+
+    @Test(arguments: ["", "mqtt.", "mqtt..url", "mqtt.url=x", "../x", "http.hosts[0]"])
+    func `other words are no keys`(word: String) {
+        #expect(throws: KeySetting.Mistake.self) { try KeySetting(removing: word) }
     }
 }

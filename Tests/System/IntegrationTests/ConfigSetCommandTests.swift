@@ -3,7 +3,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-/// `gattherd config set` on the command line.
+/// `gattherd config set` and `config unset` on the command line.
 @Suite(.timeLimit(.minutes(2))) struct ConfigSetCommandTests {
     private struct Outcome {
         let code: Int32
@@ -35,11 +35,16 @@ import Testing
 
     private func set(_ words: String...) async throws -> Outcome { try await run(["config", "set", "--yes"] + words) }
 
+    private func unset(_ words: String...) async throws -> Outcome {
+        try await run(["config", "unset", "--yes"] + words)
+    }
+
     private func text(_ name: String) throws -> String {
         try String(contentsOfFile: folder.file("gattherd.d/\(name).yaml"), encoding: .utf8)
     }
 
     private func wrote(_ name: String) -> String { "wrote \(folder.file("gattherd.d/\(name).yaml"))\n" }
+    private func deleted(_ name: String) -> String { "deleted \(folder.file("gattherd.d/\(name).yaml"))\n" }
 
     @Test func `a running daemon takes the keys, and the command says what needs a restart`() async throws {
         let file = folder.file("gattherd.yaml")
@@ -49,6 +54,8 @@ import Testing
         try await eventually { try await run(["status"]).output.contains("strap") }
         let level = try await set("log.level=warning")
         #expect(level.output == wrote("log") + "the configuration was reloaded\n", "\(level.complaints)")
+        let standard = try await unset("log.level")
+        #expect(standard.output == deleted("log") + "the configuration was reloaded\n", "\(standard.complaints)")
         let broker = try await set("mqtt.url=mqtt://127.0.0.1:1", "gateway=attic")
         #expect(broker.output.hasPrefix(wrote("gateway") + wrote("mqtt")), "\(broker.complaints)")
         #expect(broker.output.contains("changes of gateway and mqtt take effect only at a restart"))
@@ -94,6 +101,38 @@ import Testing
         #expect(outcome.code == code && outcome.output.isEmpty)
         #expect(outcome.complaints.contains(message), "\(outcome.complaints)")
         #expect(!FileManager.default.fileExists(atPath: folder.file("gattherd.d")))
+    }
+
+    @Test func `a removed key has its default, and a file without keys is deleted`() async throws {
+        #expect(try await set("mqtt.url=mqtt://127.0.0.1:1", "mqtt.publish.qos=0", "gateway=attic").code == 0)
+        let first = try await unset("mqtt.publish.qos", "gateway")
+        #expect(first.code == 0, "\(first.complaints)")
+        #expect(first.output == deleted("gateway") + wrote("mqtt") + "\(Self.advice)\n")
+        let mqtt = Self.header + "mqtt:\n  url: 'mqtt://127.0.0.1:1'\n"
+        #expect(first.complaints == mqtt)
+        #expect(try text("mqtt") == mqtt)
+        let whole = try await unset("mqtt")
+        #expect(whole.output == deleted("mqtt") + "\(Self.advice)\n", "\(whole.complaints)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.file("gattherd.d")).isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (["mqtt.url"], 78, "'mqtt' needs the key 'url'"),
+            (["mqtt.ulr"], 65, "'mqtt.ulr' is not set: "), (["mqtt.ulr"], 65, "mqtt.yaml has mqtt.url, mqtt.version;"),
+            (["mqtt.version", "log.level"], 65, "'log.level' is not set: no file has 'log'; docs/configuration.md"),
+            (["mqtt.version=5"], 64, "'mqtt.version=5' is not a key"),
+            (["devices"], 64, "'devices' is a list; remove entries by hand"),
+            (["bluetooth.bus"], 73, "gattherd.yaml:1: 'bluetooth' is set in this file; change this file"),
+        ] as [([String], Int32, String)]
+    )
+    func `after a mistake nothing is removed`(words: [String], code: Int32, message: String) async throws {
+        #expect(try await set("mqtt.url=mqtt://127.0.0.1:1", "mqtt.version=5").code == 0)
+        let before = try text("mqtt")
+        let outcome = try await run(["config", "unset", "--yes"] + words)
+        #expect(outcome.code == code && outcome.output.isEmpty)
+        #expect(outcome.complaints.contains(message), "\(outcome.complaints)")
+        #expect(try text("mqtt") == before)
     }
 
     @Test func `control characters of a file are not printed`() async throws {

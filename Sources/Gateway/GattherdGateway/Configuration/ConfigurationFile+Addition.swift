@@ -52,6 +52,22 @@ extension ConfigurationFile {
         }
     }
 
+    /// Deletes a file of the folder of further files.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - content: Its content.
+    /// - Throws: ``GatewayError`` if the file cannot be deleted, or was changed meanwhile.
+    package func delete(_ path: String, with content: [UInt8]) throws(GatewayError) {
+        do throws(FileError) {
+            guard try text(ofPath: path).bytes == content else { throw FileError(ESTALE, path) }
+            guard unsafe unlink(path) == 0 else { throw FileError(errno, path) }
+            try FileDraft.syncFolder(of: path)
+        } catch {
+            throw Self.failure(path, error.code)
+        }
+    }
+
     /// Makes the folder of further files if it is missing, then writes a secret, which only the daemon can read.
     func addSecret(_ source: ConfigSource) throws(GatewayError) {
         let model = try owner()

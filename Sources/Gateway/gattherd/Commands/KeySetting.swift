@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// A key of the configuration and its new value, for example `mqtt.url=mqtt://localhost:1883`.
+/// A key of the configuration and its new value, for example `mqtt.url=mqtt://localhost:1883`, or its removal.
 struct KeySetting: Hashable {
     struct Mistake: Error, Hashable {
         let reason: String
@@ -8,7 +8,8 @@ struct KeySetting: Hashable {
 
     /// The names from the top level to the key; at least one.
     let path: [String]
-    let value: String
+    /// The new value; `nil` to remove the key.
+    let value: String?
 
     /// The first name, that of a section or of a value of the top level.
     var section: String { path.first ?? "" }
@@ -19,14 +20,25 @@ struct KeySetting: Hashable {
         guard let key = parts.first, parts.count == 2, let value = parts.last else {
             throw Mistake(reason: "'\(word)' has no '='; write KEY=VALUE")
         }
-        path = key.split(separator: ".", omittingEmptySubsequences: false).map { String($0) }
+        path = try Self.path(key)
         self.value = value
-        guard path.allSatisfy({ Slug.isValid($0) }) else {
-            throw Mistake(reason: "'\(key)' is not a key; write names with dots between them, for example mqtt.url")
-        }
         guard value.isOneLine else {
             throw Mistake(reason: "the value of \(key) has control characters or several lines")
         }
+    }
+
+    /// Reads `KEY`, the name of a key or of a mapping that is to be removed.
+    init(removing key: String) throws(Mistake) {
+        path = try Self.path(key)
+        value = nil
+    }
+
+    private static func path(_ key: String) throws(Mistake) -> [String] {
+        let path = key.split(separator: ".", omittingEmptySubsequences: false).map { String($0) }
+        guard path.allSatisfy({ Slug.isValid($0) }) else {
+            throw Mistake(reason: "'\(key)' is not a key; write names with dots between them, for example mqtt.url")
+        }
+        return path
     }
 }
 

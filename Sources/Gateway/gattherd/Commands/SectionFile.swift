@@ -85,15 +85,33 @@ struct SectionFile: Equatable {
         }
     }
 
+    /// Sets or removes a key.
+    ///
+    /// - Returns: False if the key that is to be removed is missing.
+    mutating func apply(_ setting: KeySetting) -> Bool {
+        guard let value = setting.value else { return remove(setting.path) }
+        set(setting.path, to: value)
+        return true
+    }
+
+    /// Removes a key, or all keys of a mapping; a mapping is gone with its last key.
+    private mutating func remove(_ path: [String]) -> Bool {
+        let count = keys.count
+        keys.removeAll { $0.path.starts(with: path) }
+        return keys.count < count
+    }
+
     /// Sets a key in place of its old value, else behind the keys of the same mapping.
-    mutating func set(_ setting: KeySetting) {
-        let path = setting.path
+    private mutating func set(_ path: [String], to value: String) {
         let old = keys.firstIndex { $0.path.starts(with: path) || path.starts(with: $0.path) }
         keys.removeAll { $0.path.starts(with: path) || path.starts(with: $0.path) }
         let shared = keys.map { Self.shared($0.path, path) }
         let end = shared.lastIndex(of: shared.max() ?? 0).map { $0 + 1 } ?? 0
-        keys.insert(Key(path: path, scalar: ConfigText.scalar(setting.value)), at: old ?? end)
+        keys.insert(Key(path: path, scalar: ConfigText.scalar(value)), at: old ?? end)
     }
+
+    /// The names of all keys, for example `mqtt.url`.
+    var names: [String] { keys.map { $0.path.joined(separator: ".") } }
 
     /// The text of the file.
     var text: String {
