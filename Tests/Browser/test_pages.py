@@ -152,7 +152,7 @@ class PageTests(unittest.TestCase):
         self.assertEqual(page.text('.findings'), 'No mistakes.')
         self.assertEqual(page.text('.diff'), '')
 
-    def test_a_new_file_is_named_checked_applied_and_emptied(self) -> None:
+    def test_a_new_file_is_named_checked_applied_and_deleted(self) -> None:
         path = self.gateway.folder / 'work/gattherd.d/alerts.yaml'
         self.addCleanup(path.unlink, missing_ok=True)
         page = self.page()
@@ -186,8 +186,11 @@ class PageTests(unittest.TestCase):
         alert = 'return document.querySelector("[data-tile=\'Alert beating of strap-1\']")'
         page.wait(alert)
         self.edit(page, rule, '')
+        page.wait('return document.querySelector(".diff").innerText.includes("the file is deleted")')
         self.apply(page)
-        self.assertEqual(path.read_text(), '')
+        page.wait('return document.querySelector(".files a[aria-current]")?.innerText === "gattherd.yaml" && document.querySelector(".editor").value')
+        self.assertFalse(path.exists())
+        self.assertNotIn('alerts', page.text('.files'))
         page.wait(alert.replace('return ', 'return !'))
         # An open dialog that another page hides would keep everything from being used.
         self.name_file(page, 'alerts')
@@ -579,6 +582,31 @@ class ModuleTests(unittest.TestCase):
         """)
         windows, unix = 'a: 1\r\nb: 2\r\nc: 3\r\n', 'a: 1\nb: 2\nc: 3\n'
         self.assertEqual(sent, [windows, windows, unix, unix])
+
+    def test_a_deleted_file_is_left_but_not_another_page(self) -> None:
+        hashes = self.page.run("""
+            document.body.innerHTML = '<div id="configuration"></div><div id="toasts"></div>';
+            window.fetch = async (path, options) => {
+              const other = options.body ? { restart_needed: [] } : { files: ["a", "b"] };
+              return new Response(JSON.stringify(path.includes("file=") ? { text: "b: 1", version: "1" } : other));
+            };
+            const model = Object.assign(new EventTarget(), { status: {} });
+            const page = new ConfigurationPage(model, (action) => action());
+            return (async () => {
+              const hashes = [];
+              for (const hash of ["#configuration/b", "#log"]) {
+                location.hash = hash;
+                await page.open("b");
+                page.editor.value = "";
+                await page.save();
+                clearTimeout(page.timer);
+                hashes.push(location.hash);
+              }
+              location.hash = "";
+              return hashes;
+            })();
+        """)
+        self.assertEqual(hashes, ['#configuration/a', '#log'])
 
     def test_addresses_hold_any_name(self) -> None:
         for name in ('strap', 'a/b', 'ä %41 #'):

@@ -125,6 +125,20 @@ import Testing
         #expect(try file.parsed().devices.map(\.name.value) == ["a", "b"])
     }
 
+    @Test func `a file is deleted, unless it was changed meanwhile or is a link`() throws {
+        try file.add(source())
+        let path = file.fragment(named: "b")
+        let error = #expect(throws: GatewayError.self) { try file.delete(path, with: []) }
+        #expect(error?.message.contains("was changed meanwhile") == true)
+        let link = file.fragment(named: "link")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+        #expect(throws: GatewayError.self) { try file.delete(link, with: source().bytes) }
+        try FileManager.default.removeItem(atPath: link)
+        try file.delete(path, with: source().bytes)
+        #expect(try file.parsed().devices.map(\.name.value) == ["a"])
+        #expect(throws: GatewayError.self) { try file.delete(path, with: source().bytes) }
+    }
+
     @Test func `a symbolic link at the path of the file is not followed`() throws {
         try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
         try FileManager.default.createSymbolicLink(

@@ -104,6 +104,31 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: new.name))
     }
 
+    @Test(arguments: [("", true), (" \r\n\t\n", true), ("# log\n", false)])
+    func `a file without text is deleted, except for the main one`(text: String, isDeleted: Bool) async throws {
+        let old = source("log: {level: debug}\n", "gattherd.d/log.yaml")
+        try file.add(old)
+        try await reloading([.done(waiting: [])]) {
+            for path in [old.name, file.path] {
+                let before = try file.text(ofPath: path)
+                _ = try await editor.apply(.init(source: ConfigSource(name: path, text: text), before: before))
+            }
+        }
+        #expect(FileManager.default.fileExists(atPath: old.name) == !isDeleted)
+        #expect(try self.text() == text)
+    }
+
+    @Test func `a file without text that the daemon cannot use is replaced by the one before`() async throws {
+        let old = source("log: {level: debug}\n", "gattherd.d/log.yaml")
+        try file.add(old)
+        try await reloading([.failed("no"), .done(waiting: [])]) {
+            let before = try file.text(ofPath: old.name)
+            let change = ConfigurationEditor.Change(source: source("", "gattherd.d/log.yaml"), before: before)
+            await #expect(throws: BackendError.self) { try await editor.apply(change) }
+        }
+        #expect(try text("gattherd.d/log.yaml") == "log: {level: debug}\n")
+    }
+
     @Test func `a file that was changed meanwhile is not replaced`() async throws {
         let before = try file.text(ofPath: file.path)
         try folder.write("gateway: other\n", to: "gattherd.yaml")

@@ -83,6 +83,11 @@ import Testing
             #expect(content == "log: {level: debug}\n")
             let log = try send("log?level=debug&limit=1000", nil)
             #expect(log.text.contains("the configuration was reloaded"))
+            let version = try #require(applied.text.firstMatch(of: /"version":"([^"]+)"/)?.1)
+            let empty = #"{"file":"gattherd.d/extra.yaml","text":"","version":"\#(version)"}"#
+            let deleted = try send("configuration/file", empty)
+            #expect(deleted.status == 200 && !deleted.text.contains("version"), "\(deleted.text)")
+            #expect(!FileManager.default.fileExists(atPath: bench.folder.file("gattherd.d/extra.yaml")))
         }
     }
 

@@ -57,7 +57,10 @@ final class ConfigurationEditor: Sendable {
         defer { isBusy.withLock { $0 = false } }
         try await onThread { [self] in Result { () throws(BackendError) in try write(change) } }
         switch await changes.reloaded() {
-        case .done(let waiting)?: return waiting
+        case .done(let waiting)?:
+            // The files mean the same without an empty one, so no other reload is necessary.
+            if deletes(change) { try await onThread { [self] in .success(deleteEmpty(change)) } }
+            return waiting
         case .failed(let reason)?:
             try await undo(change)
             throw BackendError(.refused, reason)
@@ -69,6 +72,19 @@ final class ConfigurationEditor: Sendable {
             )
         case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
+    }
+
+    /// True if a change leaves no text in a file other than the main one, so that the file is deleted.
+    func deletes(_ change: Change) -> Bool {
+        let blanks: [UInt8] = [0x09, 0x0A, 0x0D, 0x20]
+        return change.source.name != file.path && change.source.bytes.allSatisfy { blanks.contains($0) }
+    }
+
+    /// Deletes the file of a change, unless a person has written into it meanwhile.
+    private func deleteEmpty(_ change: Change) {
+        let path = change.source.name
+        guard (try? file.text(ofPath: path)) == ConfigurationText(bytes: change.source.bytes) else { return }
+        try? file.remove(path)
     }
 
     /// Takes a change back and reloads.

@@ -142,7 +142,8 @@ struct GatewayAdministration: AdministrationBackend {
                 JSONWriter.bytes { writer in
                     writer.beginObject()
                     writer.member("file", draft.file)
-                    writer.member("version", ConfigurationText(bytes: change.source.bytes).version)
+                    let isDeleted = editor.deletes(change)
+                    writer.member("version", isDeleted ? nil : ConfigurationText(bytes: change.source.bytes).version)
                     writer.strings("restart_needed", waiting)
                     writer.endObject()
                 }

@@ -61,8 +61,7 @@ extension ConfigurationFile {
     package func delete(_ path: String, with content: [UInt8]) throws(GatewayError) {
         do throws(FileError) {
             guard try text(ofPath: path).bytes == content else { throw FileError(ESTALE, path) }
-            guard unsafe unlink(path) == 0 else { throw FileError(errno, path) }
-            try FileDraft.syncFolder(of: path)
+            try remove(path)
         } catch {
             throw Self.failure(path, error.code)
         }

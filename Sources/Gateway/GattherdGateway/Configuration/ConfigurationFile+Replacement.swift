@@ -82,9 +82,7 @@ extension ConfigurationFile {
 
     /// Replaces a file in one step; its permissions and, if this process may set it, its owner stay.
     func replace(_ source: ConfigSource) throws(FileError) {
-        var status = stat()
-        guard unsafe lstat(source.name, &status) == 0 else { throw FileError(errno, source.name) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError(ELOOP, source.name) }
+        let status = try Self.status(ofFile: source.name)
         let draft = try FileDraft(of: source.name, prefix: ".")
         try draft.write(source.bytes)
         // Without the right to give a file away it becomes the daemon's.
@@ -93,5 +91,22 @@ extension ConfigurationFile {
         }
         try draft.setMode(status.st_mode & 0o777)
         try draft.replace()
+    }
+
+    /// Deletes a file.
+    func remove(_ path: String) throws(FileError) {
+        _ = try Self.status(ofFile: path)
+        guard unsafe unlink(path) == 0 else { throw FileError(errno, path) }
+        try FileDraft.syncFolder(of: path)
+    }
+
+    /// Returns the status of a file.
+    ///
+    /// - Throws: ``FileError``, with the code `ELOOP` for a link.
+    private static func status(ofFile path: String) throws(FileError) -> stat {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { throw FileError(errno, path) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError(ELOOP, path) }
+        return status
     }
 }

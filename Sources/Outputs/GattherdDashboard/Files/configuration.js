@@ -4,7 +4,7 @@ import { applyFile, checkFile, read, restartGateway } from "./api.js";
 import { diff } from "./diff.js";
 import { find, make, setText, toast } from "./dom.js";
 import { folder, nameProblem, NewFileDialog } from "./newfile.js";
-import { address } from "./router.js";
+import { address, parsed } from "./router.js";
 import { counted } from "./words.js";
 
 /** Pause after the last key before a text is checked, in milliseconds. */
@@ -187,6 +187,9 @@ export class ConfigurationPage {
     this.editor.scrollTop = this.editor.scrollHeight * (line - 4) / all.length;
   }
 
+  /** True if the text deletes the file, which is not the main one. */
+  get deletes() { return this.version !== null && this.file !== this.files[0] && !this.editor.value.trim(); }
+
   showChanges(waiting) {
     const rows = this.isChanged ? diff(this.saved, this.editor.value) : [];
     const kinds = { "+": "added", "-": "removed", " ": "", "…": "left-out" };
@@ -196,6 +199,7 @@ export class ConfigurationPage {
       make("pre", { tabindex: "0", "aria-label": "Changes" }, ...rows.map(([sign, line]) => make("span", { class: kinds[sign] },
         words[sign] ? make("span", { class: "unseen" }, `${words[sign]}: `) : null, `${sign} ${line}\n`))),
       waiting.length ? make("p", { class: "problem" }, `Restart needed for ${waiting.join(", ")}.`) : make("p", { class: "hint" }, "Takes effect at once."),
+      ...(this.deletes ? [make("p", { class: "hint" }, "Without text, the file is deleted.")] : []),
     ] : []));
   }
 
@@ -206,15 +210,23 @@ export class ConfigurationPage {
     const done = await this.attempt(() => applyFile(file, this.written(text), this.version));
     const isOpen = editor === this.editor;
     if (!done) return isOpen && this.edited();
-    if (isOpen) this.recordSaved(file, text, done.version);
+    // A file without text is deleted, and has no version.
+    const version = done.version ?? null;
+    if (isOpen) this.recordSaved(file, text, version);
     const waiting = done.restart_needed;
-    toast(waiting.length ? `Saved. ${counted(waiting.length, "section")} of it will be used after a restart.` : "Saved, and in use.");
+    if (version === null) toast("Saved: the file is deleted.");
+    else toast(waiting.length ? `Saved. ${counted(waiting.length, "section")} of it will be used after a restart.` : "Saved, and in use.");
     if (isOpen) this.edited();
   }
 
-  /** Records what was saved, and lists the file if it is new. */
+  /** Records what was saved, and lists the file if it is new. Opens the main file if the other one is deleted. */
   recordSaved(file, text, version) {
     Object.assign(this, { saved: text, version });
+    if (version === null) {
+      // A page that was opened meanwhile stays.
+      if (parsed(location.hash).page === "configuration") location.hash = address("configuration", this.files[0]);
+      return;
+    }
     if (this.files.includes(file)) return;
     const [main, ...others] = this.files;
     this.files = [main, ...[...others, file].sort()];
