@@ -49,6 +49,19 @@ struct ClockStepsTests {
         #expect(steps.corrected(Self.time(5)) == Self.time(5))
     }
 
+    @Test(arguments: weeks + [0])
+    func `the next attempt is as far ahead after a step as before`(step: Int64) throws {
+        let history = DaemonStatus.History(at: "g.db", seq: 1)
+        var status = DaemonStatus(version: "1", gateway: "lab", started: Self.time(0), history: history)
+        var link = LinkStatus(device: "strap", state: .backingOff, since: Self.time(5))
+        link.nextRetry = Self.time(305)
+        var later = LinkStatus(device: "dial", state: .backingOff, since: Self.time(30 + step))
+        later.nextRetry = Self.time(90 + step)
+        status.devices = [link, later].map { DaemonStatus.Device($0, address: "C0:FF:EE:00:00:01", profiles: []) }
+        status.correctTimes(Self.steps(by: step))
+        #expect(status.devices.map(\.nextRetry) == [305, 90].map { Self.time($0 + step).rfc3339 })
+    }
+
     @Test func `the times of a status are corrected`() throws {
         let history = DaemonStatus.History(at: "g.db", seq: 1)
         var status = DaemonStatus(version: "1", gateway: "lab", started: Self.time(0), history: history)

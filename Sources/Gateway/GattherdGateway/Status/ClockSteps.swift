@@ -57,14 +57,26 @@ struct ClockSteps: Sendable {
         guard spans.count > 1, let time = Timestamp(rfc3339: text.utf8) else { return text }
         return corrected(time).rfc3339
     }
+
+    /// Returns the corrected time of a text that was counted from another time, and may be ahead of the clock.
+    fileprivate func corrected(_ text: String, countedFrom start: String) -> String {
+        guard spans.count > 1, let time = Timestamp(rfc3339: text.utf8), let start = Timestamp(rfc3339: start.utf8)
+        else { return text }
+        let step = corrected(start).microseconds &- start.microseconds
+        return Timestamp(microseconds: time.microseconds &+ step).rfc3339
+    }
 }
 
 extension DaemonStatus {
-    /// Corrects the times of states, so that their ages are right after a step of the wall clock.
+    /// Corrects the times of states and of next attempts, so that ages and pauses are right after a step of the wall
+    /// clock.
     mutating func correctTimes(_ steps: ClockSteps) {
         started = steps.corrected(started)
         for index in devices.indices {
-            devices[index].since = steps.corrected(devices[index].since)
+            let since = devices[index].since
+            // A pause begins with the state.
+            devices[index].nextRetry = devices[index].nextRetry.map { steps.corrected($0, countedFrom: since) }
+            devices[index].since = steps.corrected(since)
             devices[index].lastReading = devices[index].lastReading.map { steps.corrected($0) }
             devices[index].lastHeard = devices[index].lastHeard.map { steps.corrected($0) }
             devices[index].records = devices[index].records?.map { download in
