@@ -229,11 +229,10 @@ import Testing
         #expect(exposed.complaints.contains("warning: every user of this host can read 'KEY'; run: chmod o-rwx 'KEY'"))
     }
 
-    @Test func `an unusable token is reported with a command that makes one`() async throws {
-        let outcome = try await check(
-            "http: {listen: '127.0.0.1:8780', token_file: t}\n",
-            with: ["t": "short\n"]
-        )
+    @Test(arguments: [["t": "short\n"], [:]])
+    func `an unusable or missing token is reported with a command that makes one`(files: [String: String]) async throws
+    {
+        let outcome = try await check("http: {listen: '127.0.0.1:8780', token_file: t}\n", with: files)
         #expect(outcome.code == 78)
         #expect(outcome.complaints.contains("(umask 027; openssl rand -hex 32 > 't'; chgrp gattherd 't')"))
     }

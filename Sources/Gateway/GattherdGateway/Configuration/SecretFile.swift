@@ -21,11 +21,13 @@ package struct SecretFile {
     package var secret: Secret? { firstLine.map { Secret($0) } }
 
     /// The message for a file without a readable `noun`, for example a password; `nil` if it has one.
-    func unreadable(_ noun: String) -> String? {
+    ///
+    /// With a `remedy`, the message about a missing file ends with that.
+    func unreadable(_ noun: String, missing remedy: String? = nil) -> String? {
         guard case .failure(let error) = content else { return nil }
         let advice =
             switch error.code {
-            case ENOENT: "write the \(noun) into its first line, or correct the path"
+            case ENOENT: remedy ?? "write the \(noun) into its first line, or correct the path"
             case EACCES: "run: chgrp gattherd '\(path)' && chmod g+r '\(path)'"
             default: "name a file with the \(noun) in its first line"
             }

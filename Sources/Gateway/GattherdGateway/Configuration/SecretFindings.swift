@@ -57,9 +57,11 @@ extension HTTPSettings {
     package var findings: [ConfigError] {
         guard let tokenFile else { return [] }
         let file = SecretFile(path: tokenFile.value)
-        if let reason = file.unreadable("token") { return [ConfigError(.file(reason), about: tokenFile)] }
+        let advice = "run: (umask 027; openssl rand -hex 32 > '\(file.path)'; chgrp gattherd '\(file.path)')"
+        if let reason = file.unreadable("token", missing: "correct the path, or \(advice)") {
+            return [ConfigError(.file(reason), about: tokenFile)]
+        }
         guard file.token != nil else {
-            let advice = "run: (umask 027; openssl rand -hex 32 > '\(file.path)'; chgrp gattherd '\(file.path)')"
             let rule = "the token must be \(AccessToken.shortest) or more characters of ASCII, without spaces"
             return [ConfigError(.file("\(rule); \(advice)"), about: tokenFile)]
         }
