@@ -237,6 +237,15 @@ import Testing
         let moved = try message("history: {path: other.db}\n", in: folder)
         #expect(moved?.hasSuffix("; after a change of history.path: systemctl restart gattherd") == true)
     }
+
+    @Test func `a question about a device of an empty configuration is answered with the first step`() throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("gateway: lab\n", to: "gattherd.yaml")
+        let command = WhyCommand(try Arguments(["strap", "--config", file], for: .why))
+        let error = #expect(throws: CommandFailure.self) { try command.run() }
+        let words = "no device 'strap'; it has none: find them with 'gattherd scan', then add one: gattherd add ADDRESS"
+        #expect(error?.message?.hasSuffix(words) == true)
+    }
 }
 
 @Suite struct PeripheralClientTests {

@@ -93,7 +93,8 @@ struct WhyCommand {
         guard errors.isEmpty else { throw CommandFailure(.configuration, ConfigErrors(errors).description) }
         let names = all.map(\.name)
         let question = Spelling.nearest(to: name, among: names).map { "did you mean '\($0)'? " } ?? ""
-        let known = names.isEmpty ? "it has none" : "it has: \(names.joined(separator: ", "))"
+        let list = names.joined(separator: ", ")
+        let known = names.isEmpty ? "it has none: \(DisplayWords.firstStep)" : "it has: \(list)"
         throw CommandFailure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(known)")
     }
 
