@@ -71,7 +71,7 @@ final class SparkplugRunner {
         connection?.flush()
         connection?.watch()
         timer.set(machine.deadline) { [weak self] in self?.step(.tick) }
-        logger.reportDueGap()
+        logger.reportDue()
         board.show(machine, logger, at: time.now)
     }
 
@@ -87,7 +87,7 @@ final class SparkplugRunner {
         case .close(let number, let death): close(number, death)
         case .report(let report): logger.log(report)
         case .finish:
-            logger.reportDueGap(isLast: true)
+            logger.reportDue(isLast: true)
             jobs.finish()
         }
     }

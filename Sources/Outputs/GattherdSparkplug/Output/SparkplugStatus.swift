@@ -92,8 +92,8 @@ final class SparkplugLogger: Sendable {
     private let record: SparkplugDelivery.EventHandler
     private let options: SparkplugOptions
     private let current = Locked<String?>(nil)
-    private let skips = Locked(SkipReports())
-    private let journalFailures = Locked(SkipReports())
+    private let skips = Locked(SkippedValues())
+    private let journalFailedAt = Locked<SuspendingClock.Instant?>(nil)
     private let gaps = Locked(GapReports())
 
     init(
@@ -162,9 +162,13 @@ final class SparkplugLogger: Sendable {
         if let gap = gaps.withLock({ $0.add(found, at: SuspendingClock.now) }) { report(gap) }
     }
 
-    /// Reports the gap that exceeded the report limit once it is due; at the end it is.
-    func reportDueGap(isLast: Bool = false) {
-        if let gap = gaps.withLock({ $0.due(at: SuspendingClock.now, isLast: isLast) }) { report(gap) }
+    /// Reports skipped values, and a gap that exceeded the report limit, if they are due; if `isLast`, they are.
+    ///
+    /// Must be called repeatedly, because no further skip or gap may follow that would report them.
+    func reportDue(isLast: Bool = false) {
+        let now = SuspendingClock.now
+        if let gap = gaps.withLock({ $0.due(at: now, isLast: isLast) }) { report(gap) }
+        if let skipped = skips.withLock({ $0.due(at: now, isLast: isLast) }) { report(skipped) }
     }
 
     private func report(_ gap: JournalGap) {
@@ -179,7 +183,12 @@ final class SparkplugLogger: Sendable {
     }
 
     func journalFailed(_ operation: SparkplugMachine.Operation, _ fault: StoreFault) {
-        let mayLog = journalFailures.withLock { $0.report(1, at: SuspendingClock.now) != nil }
+        let now = SuspendingClock.now
+        let mayLog = journalFailedAt.withLock { last in
+            if let last, now < last + SkippedValues.pause { return false }
+            last = now
+            return true
+        }
         guard mayLog else { return }
         let fields = [LogField("log.operation", operation.rawValue), LogField("log.error", fault.detail)]
         log(.warning, "the journal cannot be read or saved; retrying", fields)
@@ -195,13 +204,19 @@ final class SparkplugLogger: Sendable {
         counters.refused.add()
         let values = message.isData ? message.payload.metrics.count : 0
         counters.skipped.add(UInt64(values))
-        guard let skipped = skips.withLock({ $0.report(values, at: .now) }) else { return }
+        skips.withLock { $0.add(values, message.topic, error) }
+    }
+
+    private func report(_ skipped: SkippedValues.Report) {
+        let error = "\(skipped.error)"
         record([
-            "output": .text(options.name), "state": .text("skipped"), "count": .integer(skipped),
-            "topic": .text(message.topic), "error": .text("\(error)"),
+            "output": .text(options.name), "state": .text("skipped"), "count": .integer(skipped.count),
+            "topic": .text(skipped.topic), "error": .text(error),
         ])
-        let fields = [LogField("mqtt.topic", message.topic), LogField("mqtt.error", error)]
-        log(.error, "a Sparkplug message cannot be published; its values are skipped", fields)
+        let fields = [
+            LogField("mqtt.topic", skipped.topic), LogField("skipped", skipped.count), LogField("mqtt.error", error),
+        ]
+        log(.error, "Sparkplug messages cannot be published; their values are skipped", fields)
     }
 
     func controlFailed(_ request: ControlRequest, _ error: ControlError) {
@@ -216,18 +231,30 @@ final class SparkplugLogger: Sendable {
     }
 }
 
-/// The limit on reports about skipped values: one in a minute, with the number since the last one.
-private struct SkipReports: Sendable {
-    private static let pause = Duration.seconds(60)
+/// The values of unpublished messages that are not reported yet; reports are at least a minute apart.
+private struct SkippedValues: Sendable {
+    struct Report: Sendable {
+        var count: Int64
+        /// The topic of the newest message, preferably one with values, and the error.
+        var topic: String
+        var error: MQTTRefusal
+    }
 
-    private var count: Int64 = 0
+    static let pause = Duration.seconds(60)
+
+    private var waiting: Report?
     private var reportedAt: SuspendingClock.Instant?
 
-    /// Adds skipped values; returns the number to be reported now, if any.
-    mutating func report(_ added: Int, at now: SuspendingClock.Instant) -> Int64? {
-        count += Int64(added)
-        if let reportedAt, now - reportedAt < Self.pause { return nil }
-        defer { (count, reportedAt) = (0, now) }
-        return count
+    mutating func add(_ count: Int, _ topic: String, _ error: MQTTRefusal) {
+        let sum = (waiting?.count ?? 0) + Int64(count)
+        if waiting == nil || count > 0 { waiting = Report(count: sum, topic: topic, error: error) }
+        waiting?.count = sum
+    }
+
+    /// Returns the values to be reported now, if any; at the end they are due at once.
+    mutating func due(at now: SuspendingClock.Instant, isLast: Bool) -> Report? {
+        guard let waiting, isLast || reportedAt.map({ now >= $0 + Self.pause }) ?? true else { return nil }
+        (reportedAt, self.waiting) = (now, nil)
+        return waiting
     }
 }
