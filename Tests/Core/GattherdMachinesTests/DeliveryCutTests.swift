@@ -106,6 +106,28 @@ import Testing
         #expect(world.sessions.last == Array(1...30))
     }
 
+    @Test func `a broker that says that it stops receives the same readings again, also after several stops`() {
+        var world = World.connected(committed: 30)
+        for _ in 0..<6 {
+            world.acknowledge(first: 10)
+            let stop = BrokerFault(.lost, "server shutting down", wasBrokerDown: true)
+            world.reconnect(lastWill: world.session, after: stop)
+        }
+        world.runUntilIdle()
+        #expect(world.sessions.last == Array(1...30))
+    }
+
+    @Test func `a broker whose host refused a connection meanwhile receives the same readings again`() {
+        var world = World.connected(committed: 30)
+        for _ in 0..<6 {
+            world.acknowledge(first: 10)
+            let refusal = BrokerFault(.unreachable, "connection refused", wasBrokerDown: true)
+            world.reconnect(lastWill: world.session, failures: 1, refusal)
+        }
+        world.runUntilIdle()
+        #expect(world.sessions.last == Array(1...30))
+    }
+
     @Test func `the last will counts after failed attempts to connect`() {
         var world = World.connected(committed: 30)
         for _ in 0..<3 {
@@ -226,13 +248,18 @@ extension DeliveryTestWorld {
     }
 
     /// Loses the connection and connects again, to a broker with the last will of a session.
-    fileprivate mutating func reconnect(lastWill: Int?, failures: Int = 0) {
-        loseConnection()
+    fileprivate mutating func reconnect(
+        lastWill: Int?,
+        after loss: BrokerFault = BrokerFault(.lost, "gone"),
+        failures: Int = 0,
+        _ failure: BrokerFault = BrokerFault(.unreachable, "gone")
+    ) {
+        loseConnection(loss)
         var left = failures
         for _ in 0..<1000 where session == nil {
             if left > 0, case .connect(let attempt)? = questions.first {
                 questions.removeFirst()
-                step(.failed(session: attempt, BrokerFault(.unreachable, "gone")))
+                step(.failed(session: attempt, failure))
                 left -= 1
             } else if questions.isEmpty {
                 wait()

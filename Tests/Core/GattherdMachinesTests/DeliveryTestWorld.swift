@@ -163,10 +163,10 @@ struct DeliveryTestWorld {
         } while !questions.isEmpty || !unacknowledged.isEmpty
     }
 
-    mutating func loseConnection() {
+    mutating func loseConnection(_ fault: BrokerFault = BrokerFault(.lost, "gone")) {
         guard let session else { return }
         unacknowledged = []
-        step(.failed(session: session, BrokerFault(.lost, "gone")))
+        step(.failed(session: session, fault))
     }
 
     /// The next deadline of the machine or of a delayed reading.

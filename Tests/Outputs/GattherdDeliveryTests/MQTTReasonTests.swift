@@ -1,5 +1,6 @@
 import GattherdMQTT
 import GattherdMachines
+import TestKit
 import Testing
 
 @testable import GattherdDelivery
@@ -59,5 +60,15 @@ import Testing
     @Test func `a client id that another client takes over is reported as the cause`() {
         #expect(MQTTReason(rawValue: 0x8E).loss()?.detail.contains("mqtt.client_id") == true)
         #expect(MQTTReason(rawValue: 7).loss() == nil)
+    }
+
+    @Test func `a broker is down if it says that it stops, or if its host refuses the connection`() throws {
+        #expect(MQTTReason(rawValue: 0x8B).loss()?.wasBrokerDown == true)
+        #expect(MQTTReason(rawValue: 0x89).loss()?.wasBrokerDown == false)
+        let port = UInt16(try Broker().port)
+        let settings = DeliverySettings(gateway: "lab", host: "127.0.0.1", port: port)
+        let fault = #expect(throws: BrokerFault.self) { try settings.dial(first: 0) }
+        #expect(fault?.wasBrokerDown == true)
+        #expect(!DialError.refused(.ended, address: "127.0.0.1").isRefusedConnection)
     }
 }

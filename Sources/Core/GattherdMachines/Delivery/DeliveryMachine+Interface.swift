@@ -243,10 +243,13 @@ public struct BrokerFault: Error, Hashable, Sendable {
     public let kind: Kind
     /// The cause and the remedy, for display.
     public let detail: String
+    /// True if the broker itself was down: it said that it stops, or its host refused the connection.
+    public let wasBrokerDown: Bool
 
-    public init(_ kind: Kind, _ detail: String) {
+    public init(_ kind: Kind, _ detail: String, wasBrokerDown: Bool = false) {
         self.kind = kind
         self.detail = detail
+        self.wasBrokerDown = wasBrokerDown
     }
 
     /// True if the configuration must change before a retry can succeed.

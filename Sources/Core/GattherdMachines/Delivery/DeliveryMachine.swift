@@ -350,6 +350,7 @@ public struct DeliveryMachine: Sendable {
         case .leaving: return close(at: now)
         case .idle, .backingOff, .closing, .stopped: return []
         }
+        if fault.wasBrokerDown { losses.brokerWasDown() }
         let ended = session
         reset(at: now)
         hasHistory = true

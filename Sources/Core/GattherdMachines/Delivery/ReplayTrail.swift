@@ -67,13 +67,16 @@ struct SessionLosses: Sendable {
     private static let patience = 3
 
     private var last: Int?
-    /// The number of short sessions since the last long one.
+    /// The number of short sessions since the last long one, or since the broker was last down.
     private var short = 0
 
     mutating func record(_ session: Int, isShort: Bool) {
         last = session
         short = isShort ? short + 1 : 0
     }
+
+    /// Records that the broker was down, which explains the last losses better than such a network.
+    mutating func brokerWasDown() { short = 0 }
 
     /// True if the broker, which has published the last will of a session, keeps what it acknowledged in the last one.
     func excludesReplay(afterLastWillOf session: Int) -> Bool { session == last && short >= Self.patience }

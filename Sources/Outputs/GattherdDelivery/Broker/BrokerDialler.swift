@@ -77,7 +77,7 @@ extension DeliverySettings {
             return try endpoint.dial(first: first)
         } catch {
             if case .tls(let error) = error { throw BrokerFault(.security, "\(error)") }
-            throw .unreachable(self, "\(error)")
+            throw .unreachable(self, "\(error)", wasBrokerDown: error.isRefusedConnection)
         }
     }
 }
@@ -139,7 +139,12 @@ extension BrokerFault {
         }
     }
 
-    static func unreachable(_ settings: DeliverySettings, _ detail: String) -> BrokerFault {
-        BrokerFault(.unreachable, "cannot reach the broker at \(settings.host):\(settings.port): \(detail)")
+    static func unreachable(
+        _ settings: DeliverySettings,
+        _ detail: String,
+        wasBrokerDown: Bool = false
+    ) -> BrokerFault {
+        let words = "cannot reach the broker at \(settings.host):\(settings.port): \(detail)"
+        return BrokerFault(.unreachable, words, wasBrokerDown: wasBrokerDown)
     }
 }

@@ -39,7 +39,9 @@ extension MQTTReason {
                 "another client connected with the same client id; each gateway needs its own mqtt.client_id"
             )
         }
-        return isFailure ? BrokerFault(.lost, "the broker ended the session (\(words(text)))") : nil
+        guard isFailure else { return nil }
+        let detail = "the broker ended the session (\(words(text)))"
+        return BrokerFault(.lost, detail, wasBrokerDown: self == .serverShuttingDown)
     }
 
     /// The outcome of a message whose PUBACK has this reason.

@@ -76,6 +76,11 @@ package enum DialError: Error, Hashable, Sendable, CustomStringConvertible {
     case refused(MQTTConnectionError, address: String)
     case noAddress
 
+    /// True if the broker's host is there, and no program listens on the port.
+    package var isRefusedConnection: Bool {
+        if case .refused(let error, _) = self { error.isRefusedConnection } else { false }
+    }
+
     package var description: String {
         switch self {
         case .resolver(let error): "\(error)"

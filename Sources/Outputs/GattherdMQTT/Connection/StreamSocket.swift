@@ -138,6 +138,9 @@ public enum MQTTConnectionError: Error, Hashable, Sendable, CustomStringConverti
         }
     }
 
+    /// True if the host is there, and no program listens on the port.
+    var isRefusedConnection: Bool { self == .system(ECONNREFUSED) }
+
     public var description: String {
         switch self {
         case .ended: "the broker closed it"

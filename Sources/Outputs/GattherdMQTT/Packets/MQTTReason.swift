@@ -32,6 +32,7 @@ public struct MQTTReason: RawRepresentable, Hashable, Sendable {
     public static let serverUnavailable = Self(rawValue: 0x88)
     public static let serverBusy = Self(rawValue: 0x89)
     public static let banned = Self(rawValue: 0x8A)
+    public static let serverShuttingDown = Self(rawValue: 0x8B)
     public static let badAuthenticationMethod = Self(rawValue: 0x8C)
     public static let sessionTakenOver = Self(rawValue: 0x8E)
     public static let topicFilterInvalid = Self(rawValue: 0x8F)
