@@ -107,6 +107,27 @@ struct BrokerFaultTests {
         #expect(book.withLock { $0.topics } == [topic, topic, "", ""])
     }
 
+    @Test func `a broker that ends the session at an alias gets whole topics from then on`() async throws {
+        let sessions = Locked(0)
+        let broker = try FakeBroker { client, _ in
+            sessions.withLock { $0 += 1 }
+            // Topic alias maximum 10.
+            client.accept(properties: [0x22, 0, 10])
+            while let packet = client.next() {
+                if packet.isReading, packet.topic.isEmpty {
+                    // DISCONNECT with "topic alias invalid".
+                    client.send([0xE0, 1, 0x94])
+                    return client.end()
+                }
+                client.answer(packet)
+            }
+        }
+        let log = TestLog()
+        log.commit(5)
+        try await broker.delivery(log).running { await log.waitForCursor(5) }
+        #expect(sessions.withLock { $0 } == 2)
+    }
+
     /// DISCONNECT would discard the will, and the retained state would stay `online`.
     @Test(arguments: [0, 0x97] as [UInt8])
     func `a refused final offline ends the session without DISCONNECT`(reason: UInt8) async throws {

@@ -248,6 +248,19 @@ struct MQTTSessionTests {
         #expect(keepalive.verdict(isClear: true, at: .seconds(16)) == (answers ? .ping : .silent))
     }
 
+    @Test func `a broker that sends bytes and answers no ping is silent`() {
+        var keepalive = Keepalive(interval: .seconds(10), timeout: .seconds(10), at: .zero)
+        for second in 1...19 {
+            let now = Duration.seconds(second)
+            keepalive.received(at: now)
+            #expect(keepalive.verdict(isClear: true, at: now) == (second == 10 ? .ping : .alive))
+            guard second == 10 else { continue }
+            keepalive.pinged(at: now)
+            keepalive.sent(at: now)
+        }
+        #expect(keepalive.verdict(isClear: true, at: .seconds(20)) == .silent)
+    }
+
     @Test func `a broker with a keepalive of one second has ten seconds to answer a ping`() {
         var keepalive = Keepalive(interval: .seconds(1), timeout: .seconds(10), at: .zero)
         #expect(keepalive.verdict(isClear: true, at: .seconds(1)) == .ping)

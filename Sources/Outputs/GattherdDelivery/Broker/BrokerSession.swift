@@ -178,6 +178,7 @@ extension BrokerSession {
                 report(.answered(partialOutcomes + outcomes))
                 partialOutcomes = []
                 if reason.mayConcernTopic { blameTopic(reason.words) }
+                if reason == .topicAliasInvalid { admission.refuseAliases() }
                 report(.failed(reason.loss(text) ?? fault(.ended)))
             case .subscribed(let identifier, let reason):
                 let packet = sender.removeMessage(identifier)

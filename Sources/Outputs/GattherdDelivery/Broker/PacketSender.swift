@@ -53,7 +53,7 @@ final class PacketSender {
     func apply(_ limits: BrokerLimits) {
         canRetain = limits.canRetain
         takesWildcards = limits.takesWildcards
-        aliases.maximum = limits.topicAliases
+        aliases.maximum = admission.allowsAliases ? limits.topicAliases : 0
     }
 
     /// True until the broker answers the packet, unless the packet was a reading.

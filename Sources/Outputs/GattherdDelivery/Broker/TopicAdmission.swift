@@ -15,6 +15,8 @@ final class TopicAdmission {
     private var busyTopics: BusyTopics
     /// The time until which responses use the gateway's own topics only.
     private var chosenTopicsRefusedUntil: Duration?
+    /// False once the broker has ended a session because of a topic alias, although it allowed aliases.
+    private(set) var allowsAliases = true
 
     init(_ context: DeliveryContext, _ board: DeliveryBoard) {
         self.context = context
@@ -66,6 +68,11 @@ extension TopicAdmission {
 
     /// Ends the caution when it has lasted too long; returns true if it did.
     func endCaution() -> Bool { refusals.relax(at: context.now) }
+
+    /// Records that the broker ended the session because of a topic alias; otherwise it would end each further one.
+    func refuseAliases() {
+        allowsAliases = false
+    }
 
     /// Records that the broker ended the session, possibly because of a topic or of the size of a message.
     func endSession(_ reason: String, mayBeTooLarge: Bool) {
