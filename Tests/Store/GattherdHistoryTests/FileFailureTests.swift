@@ -274,6 +274,16 @@ extension ReadingHistory {
         #expect(merged(&unstored, [], after: 4, limit: -1).isEmpty)
     }
 
+    @Test(arguments: [(1, 3), (2, 4), (3, 20)] as [(Int, Int64)])
+    func `a full batch of unstored readings is complete up to its last one`(limit: Int, through: Int64) {
+        var unstored = UnstoredReadings(consumers: ["a"])
+        unstored.append([3, 4, 9].map { reading($0) })
+        let stored = JournalBatch([], through: 20)
+        let batch = unstored.merged(with: stored, after: 0, limit: limit, isComplete: true, for: "a")
+        #expect(batch.entries.map(\.seq) == Array([3, 4, 9].prefix(limit)))
+        #expect(batch.through == through)
+    }
+
     @Test func `unstored readings fill the gaps of the file, and dropped readings remain a gap`() {
         var unstored = UnstoredReadings(consumers: ["a"])
         unstored.append([3, 4, 9].map { reading($0) })

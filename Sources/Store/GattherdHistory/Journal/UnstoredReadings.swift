@@ -64,11 +64,13 @@ struct UnstoredReadings {
         for consumer: String
     ) -> JournalBatch {
         if let gap = stored.missing { return merged(with: gap, limit: limit, for: consumer) }
-        let later = readings[start...].drop { $0.seq <= seq }.map { JournalEntry.reading($0) }
+        let later = readings[index(after: seq)...]
         // Beyond the stored entries there may be more, unless these are complete.
         let through = max(stored.through, later.last?.seq ?? 0)
         let known = isComplete ? through : stored.through
-        let found = (stored.entries + later.filter { $0.seq <= known }).sorted { $0.seq < $1.seq }
+        // One more than the limit shows that there are more.
+        let next = later.prefix(min(max(0, limit), later.count) + 1).prefix { $0.seq <= known }
+        let found = (stored.entries + next.map { .reading($0) }).sorted { $0.seq < $1.seq }
         let entries = Array(found.prefix(max(0, limit)))
         handOver(through: entries.last?.seq ?? 0, to: consumer)
         return JournalBatch(entries, through: entries.count < found.count ? entries.last?.seq ?? seq : known)
@@ -76,7 +78,7 @@ struct UnstoredReadings {
 
     /// Returns the unstored readings at the gap's start, or the gap before the first of them.
     private mutating func merged(with gap: JournalGap, limit: Int, for consumer: String) -> JournalBatch {
-        let inside = readings[start...].drop { $0.seq <= gap.after }.prefix { $0.seq <= gap.through }
+        let inside = readings[index(after: gap.after)...].prefix { $0.seq <= gap.through }
         guard let first = inside.first else { return JournalBatch(missing: gap) }
         guard first.seq == gap.after + 1 else {
             return JournalBatch(missing: JournalGap(after: gap.after, through: first.seq - 1, reason: gap.reason))
@@ -84,6 +86,18 @@ struct UnstoredReadings {
         let run = inside.prefix(max(1, limit)).enumerated().prefix { $1.seq == first.seq + Int64($0) }.map(\.element)
         handOver(through: run.last?.seq ?? 0, to: consumer)
         return JournalBatch(run.map { .reading($0) }, through: run.last?.seq ?? gap.after)
+    }
+
+    /// The index of the first reading after `seq`.
+    ///
+    /// A dead consumer holds all readings, so a linear search would cost the others much.
+    private func index(after seq: Int64) -> Int {
+        var (low, high) = (start, readings.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if readings[middle].seq <= seq { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 
     private mutating func handOver(through seq: Int64, to consumer: String) {
