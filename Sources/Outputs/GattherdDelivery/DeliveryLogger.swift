@@ -8,7 +8,7 @@ import GattherdSync
 final class DeliveryLogger: Sendable {
     private enum Subject: Hashable {
         case journal
-        case skipped
+        case notRepeated
         case busy
         case retainedRequest
         case misnamedRequest
@@ -24,6 +24,7 @@ final class DeliveryLogger: Sendable {
         var lastFault: BrokerFault?
         var loggedAt: [Subject: SuspendingClock.Instant] = [:]
         var gaps = GapReports()
+        var skips = SkipReports<(topic: String, detail: String)>()
     }
 
     /// The shortest time between two messages about one subject.
@@ -81,19 +82,25 @@ extension DeliveryLogger {
         }
     }
 
+    /// Reports a reading that the broker refuses, together with others.
     func skipped(_ topic: String, _ detail: String) {
-        guard mayLog(.skipped) else { return }
-        record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
+        state.withLock { $0.skips.add(1, (topic, detail)) }
+    }
+
+    private func reportSkips(_ count: Int64, _ topic: String, _ detail: String) {
+        record([
+            "state": .text("refused"), "count": .integer(count), "topic": .text(topic), "error": .text(detail),
+        ])
         log(
             .error,
             "the broker refuses readings, which are skipped",
-            [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
+            [.init("mqtt.topic", topic), .init("skipped", count), .init("mqtt.reason", detail)]
         )
     }
 
     /// Logs that a reading, which was delivered before, is not published again for later subscribers.
     func notRepeated(_ topic: String, _ detail: String) {
-        guard mayLog(.skipped) else { return }
+        guard mayLog(.notRepeated) else { return }
         log(
             .warning,
             "a lost retained reading is not published again",
@@ -106,9 +113,14 @@ extension DeliveryLogger {
         if let gap = state.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) { report(gap) }
     }
 
-    /// Reports the gap that exceeded the report limit once it is due; at the end it is.
-    func reportDueGap(isLast: Bool = false) {
-        if let gap = state.withLock({ $0.gaps.due(at: SuspendingClock.now, isLast: isLast) }) { report(gap) }
+    /// Reports skipped readings, and a gap that exceeded the report limit, if they are due; if `isLast`, they are.
+    ///
+    /// Must be called repeatedly, because no further skip or gap may follow that would report them.
+    func reportDue(isLast: Bool = false) {
+        let now = SuspendingClock.now
+        if let gap = state.withLock({ $0.gaps.due(at: now, isLast: isLast) }) { report(gap) }
+        guard let skips = state.withLock({ $0.skips.due(at: now, isLast: isLast) }) else { return }
+        reportSkips(skips.count, skips.subject.topic, skips.subject.detail)
     }
 
     private func report(_ gap: JournalGap) {

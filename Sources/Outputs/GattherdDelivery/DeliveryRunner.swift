@@ -70,7 +70,7 @@ final class DeliveryRunner {
         session?.watch()
         timer.set(machine.deadline) { [weak self] in self?.step(.tick) }
         releaseTimer.set(machine.hasUnfetched ? nil : journal.nextRelease) { [weak self] in self?.release() }
-        context.logger.reportDueGap()
+        context.logger.reportDue()
         board.show(machine, context.logger.lastFault, at: context.now)
     }
 
@@ -86,7 +86,7 @@ final class DeliveryRunner {
         case .close(let number): close(number)
         case .report(let report): handle(report)
         case .finish:
-            context.logger.reportDueGap(isLast: true)
+            context.logger.reportDue(isLast: true)
             messages.finish()
             jobs.finish()
         }

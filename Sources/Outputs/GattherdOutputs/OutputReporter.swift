@@ -5,7 +5,7 @@ import GattherdSync
 /// Logs and records changes of one output: one line when it fails, one when it works again.
 final class OutputReporter: Sendable {
     private struct Limits: Sendable {
-        var refused = RefusedEntries()
+        var skips = SkipReports<(entry: JournalEntry, detail: String)>()
         var journalFailedAt: SuspendingClock.Instant?
         var gaps = GapReports()
     }
@@ -28,8 +28,8 @@ final class OutputReporter: Sendable {
         switch report {
         case .connected: connected()
         case .failed(let fault, let pause): failed(fault, retryAfter: pause)
-        case .skipped(let entry, let fault): limits.withLock { $0.refused.add(1, entry, fault) }
-        case .lost(let count, let first, let fault): limits.withLock { $0.refused.add(count, first, fault) }
+        case .skipped(let entry, let fault): skipped(1, entry, fault)
+        case .lost(let count, let first, let fault): skipped(count, first, fault)
         case .missing(let gap): missing(gap)
         }
     }
@@ -48,6 +48,10 @@ final class OutputReporter: Sendable {
         )
     }
 
+    private func skipped(_ count: Int, _ entry: JournalEntry, _ fault: OutputFault) {
+        limits.withLock { $0.skips.add(count, (entry, fault.detail), isPreferred: !entry.isAboutOutputs) }
+    }
+
     /// Reports a gap, together with earlier gaps that exceeded the report limit.
     private func missing(_ found: JournalGap) {
         if let gap = limits.withLock({ $0.gaps.add(found, at: SuspendingClock.now) }) { report(gap) }
@@ -59,7 +63,8 @@ final class OutputReporter: Sendable {
     func reportDue(isLast: Bool = false) {
         let now = SuspendingClock.now
         if let gap = limits.withLock({ $0.gaps.due(at: now, isLast: isLast) }) { report(gap) }
-        if let refused = limits.withLock({ $0.refused.due(at: now, isLast: isLast) }) { report(refused) }
+        guard let skips = limits.withLock({ $0.skips.due(at: now, isLast: isLast) }) else { return }
+        report(skips.count, skips.subject.entry, skips.subject.detail)
     }
 
     private func report(_ gap: JournalGap) {
@@ -74,10 +79,9 @@ final class OutputReporter: Sendable {
         )
     }
 
-    private func report(_ refused: RefusedEntries.Report) {
-        let (entry, detail) = (refused.entry, refused.fault.detail)
+    private func report(_ count: Int64, _ entry: JournalEntry, _ detail: String) {
         let members: KeyValuePairs<String, SampleValue?> = [
-            "output": .text(name), "state": .text("skipped"), "count": .integer(refused.count),
+            "output": .text(name), "state": .text("skipped"), "count": .integer(count),
             "seq": .integer(entry.seq), "device": entry.device.map { .text($0) }, "error": .text(detail),
         ]
         // An event about a refused event of this kind could be refused as well, forever.
@@ -85,7 +89,7 @@ final class OutputReporter: Sendable {
         log(
             .error,
             "an output refuses entries, which are skipped",
-            [LogField("seq", entry.seq), LogField("skipped", refused.count), LogField("output.error", detail)]
+            [LogField("seq", entry.seq), LogField("skipped", count), LogField("output.error", detail)]
         )
     }
 
@@ -101,34 +105,6 @@ final class OutputReporter: Sendable {
         if let last, now < last + pause { return false }
         last = now
         return true
-    }
-}
-
-/// The refused entries that are not reported yet; reports are at least a minute apart.
-private struct RefusedEntries: Sendable {
-    struct Report: Sendable {
-        var count: Int64
-        /// The newest of the entries, preferably one that is not about outputs, and its fault.
-        var entry: JournalEntry
-        var fault: OutputFault
-    }
-
-    private static let pause = Duration.seconds(60)
-
-    private var reportedAt: SuspendingClock.Instant?
-    private var waiting: Report?
-
-    mutating func add(_ count: Int, _ entry: JournalEntry, _ fault: OutputFault) {
-        let sum = (waiting?.count ?? 0) + Int64(count)
-        if waiting == nil || !entry.isAboutOutputs { waiting = Report(count: sum, entry: entry, fault: fault) }
-        waiting?.count = sum
-    }
-
-    /// Returns the entries to be reported now, if any; at the end they are due at once.
-    mutating func due(at now: SuspendingClock.Instant, isLast: Bool) -> Report? {
-        guard let waiting, isLast || reportedAt.map({ now >= $0 + Self.pause }) ?? true else { return nil }
-        (reportedAt, self.waiting) = (now, nil)
-        return waiting
     }
 }
 

@@ -254,6 +254,23 @@ struct BrokerFaultTests {
         }
     }
 
+    @Test func `all readings that the broker refuses are counted in events, the last ones at the end`() async throws {
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            // PUBACK with "payload format invalid".
+            while let packet = client.next() { client.answer(packet, reason: packet.isReading ? 0x99 : 0) }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(5)
+        let delivery = broker.delivery(fixture)
+        await delivery.running { await fixture.log.waitForCursor(5) }
+        let start = #"{"state":"refused","count":"#
+        let events = fixture.events.withLock { events in events.filter { $0.hasPrefix(start) } }
+        let counts = events.compactMap { Int($0.dropFirst(start.count).prefix { $0.isNumber }) }
+        #expect(counts.reduce(0, +) == 5)
+        #expect(delivery.counters.refused.value == 5)
+    }
+
     @Test func `a reading that exceeds the broker's quota is published again in its turn`() async throws {
         let book = Locked(Book())
         let broker = try FakeBroker { client, _ in

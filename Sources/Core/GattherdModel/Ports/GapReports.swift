@@ -41,3 +41,39 @@ public struct GapReports: Sendable {
         return gap
     }
 }
+
+/// Entries that a receiver refuses and that are skipped; they are reported together, at most once a minute.
+public struct SkipReports<Subject: Sendable>: Sendable {
+    public struct Report: Sendable {
+        /// The number of skipped entries since the last report.
+        public fileprivate(set) var count: Int64
+        /// The newest of them, or the newest preferred one, if any.
+        public fileprivate(set) var subject: Subject
+    }
+
+    private var waiting: Report?
+    private var reportedAt: SuspendingClock.Instant?
+
+    public init() {}
+
+    /// Adds skipped entries.
+    ///
+    /// - Parameters:
+    ///   - count: Their number.
+    ///   - subject: The description of one of them.
+    ///   - isPreferred: False if another entry describes the report better.
+    public mutating func add(_ count: Int, _ subject: Subject, isPreferred: Bool = true) {
+        let sum = (waiting?.count ?? 0) + Int64(count)
+        if waiting == nil || isPreferred { waiting = Report(count: sum, subject: subject) }
+        waiting?.count = sum
+    }
+
+    /// Returns the entries to be reported now, if any; if `isLast`, all are due.
+    ///
+    /// Call this repeatedly, because no other entry may be skipped that would report these.
+    public mutating func due(at now: SuspendingClock.Instant, isLast: Bool = false) -> Report? {
+        guard let waiting, isLast || reportedAt.map({ now >= $0 + GapReports.period }) ?? true else { return nil }
+        (reportedAt, self.waiting) = (now, nil)
+        return waiting
+    }
+}

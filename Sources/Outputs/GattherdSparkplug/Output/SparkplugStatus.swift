@@ -92,7 +92,7 @@ final class SparkplugLogger: Sendable {
     private let record: SparkplugDelivery.EventHandler
     private let options: SparkplugOptions
     private let current = Locked<String?>(nil)
-    private let skips = Locked(SkippedValues())
+    private let skips = Locked(SkipReports<(topic: String, error: String)>())
     private let journalFailedAt = Locked<SuspendingClock.Instant?>(nil)
     private let gaps = Locked(GapReports())
 
@@ -168,7 +168,8 @@ final class SparkplugLogger: Sendable {
     func reportDue(isLast: Bool = false) {
         let now = SuspendingClock.now
         if let gap = gaps.withLock({ $0.due(at: now, isLast: isLast) }) { report(gap) }
-        if let skipped = skips.withLock({ $0.due(at: now, isLast: isLast) }) { report(skipped) }
+        guard let skips = skips.withLock({ $0.due(at: now, isLast: isLast) }) else { return }
+        reportSkips(skips.count, skips.subject.topic, skips.subject.error)
     }
 
     private func report(_ gap: JournalGap) {
@@ -185,7 +186,7 @@ final class SparkplugLogger: Sendable {
     func journalFailed(_ operation: SparkplugMachine.Operation, _ fault: StoreFault) {
         let now = SuspendingClock.now
         let mayLog = journalFailedAt.withLock { last in
-            if let last, now < last + SkippedValues.pause { return false }
+            if let last, now < last + GapReports.period { return false }
             last = now
             return true
         }
@@ -204,18 +205,15 @@ final class SparkplugLogger: Sendable {
         counters.refused.add()
         let values = message.isData ? message.payload.metrics.count : 0
         counters.skipped.add(UInt64(values))
-        skips.withLock { $0.add(values, message.topic, error) }
+        skips.withLock { $0.add(values, (message.topic, "\(error)"), isPreferred: values > 0) }
     }
 
-    private func report(_ skipped: SkippedValues.Report) {
-        let error = "\(skipped.error)"
+    private func reportSkips(_ count: Int64, _ topic: String, _ error: String) {
         record([
-            "output": .text(options.name), "state": .text("skipped"), "count": .integer(skipped.count),
-            "topic": .text(skipped.topic), "error": .text(error),
+            "output": .text(options.name), "state": .text("skipped"), "count": .integer(count), "topic": .text(topic),
+            "error": .text(error),
         ])
-        let fields = [
-            LogField("mqtt.topic", skipped.topic), LogField("skipped", skipped.count), LogField("mqtt.error", error),
-        ]
+        let fields = [LogField("mqtt.topic", topic), LogField("skipped", count), LogField("mqtt.error", error)]
         log(.error, "Sparkplug messages cannot be published; their values are skipped", fields)
     }
 
@@ -228,33 +226,5 @@ final class SparkplugLogger: Sendable {
 
     func sequenceNotSaved(_ path: String) {
         log(.warning, "bdSeq cannot be saved; it may repeat after a restart", [.init("path", path)])
-    }
-}
-
-/// The values of unpublished messages that are not reported yet; reports are at least a minute apart.
-private struct SkippedValues: Sendable {
-    struct Report: Sendable {
-        var count: Int64
-        /// The topic of the newest message, preferably one with values, and the error.
-        var topic: String
-        var error: MQTTRefusal
-    }
-
-    static let pause = Duration.seconds(60)
-
-    private var waiting: Report?
-    private var reportedAt: SuspendingClock.Instant?
-
-    mutating func add(_ count: Int, _ topic: String, _ error: MQTTRefusal) {
-        let sum = (waiting?.count ?? 0) + Int64(count)
-        if waiting == nil || count > 0 { waiting = Report(count: sum, topic: topic, error: error) }
-        waiting?.count = sum
-    }
-
-    /// Returns the values to be reported now, if any; at the end they are due at once.
-    mutating func due(at now: SuspendingClock.Instant, isLast: Bool) -> Report? {
-        guard let waiting, isLast || reportedAt.map({ now >= $0 + Self.pause }) ?? true else { return nil }
-        (reportedAt, self.waiting) = (now, nil)
-        return waiting
     }
 }
