@@ -210,7 +210,7 @@ struct ExplanationMaker {
         switch entry.outcome {
         case .absent: return "absent: \(note.condition ?? "its condition") is false"
         case .failed: return note.name == "ignored" ? "the payload is ignored" : "rejected here"
-        case .round(let number): return "round \(number)"
+        case .round(let number): return round(number, program.steps[entry.step], note)
         case .padding: return "skipped: the group is longer than its fields"
         case .done: break
         }
@@ -222,6 +222,14 @@ struct ExplanationMaker {
         words += meaning(entry, conversion, note, payload)
         if let range = conversion.range { words.append("within \(range.lowerBound) to \(range.upperBound)") }
         return words.joined(separator: "; ")
+    }
+
+    /// Describes the start of a group, which has no rounds without `repeat`.
+    private func round(_ number: Int, _ step: DecodeProgram.Step, _ note: FieldNote) -> String {
+        guard case .group = step.action, case .once = step.count, let condition = note.condition else {
+            return "round \(number)"
+        }
+        return "present: \(condition)"
     }
 
     /// Describes the conversion of the raw value.

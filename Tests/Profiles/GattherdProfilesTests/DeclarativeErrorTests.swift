@@ -92,8 +92,10 @@ struct DeclarativeErrorTests {
             ("{metric: x, from: octets, repeat: 2}", "9:35: 'repeat' is for fields that take bytes"),
             ("{flags: f, type: u8, is: 256}", "9:34: '256' is invalid; expected an integer from 0 to 255"),
             ("{flags: f, type: u8, unit: m}", "9:30: 'unit' has no meaning here, although a field may have it"),
-            ("{fields: [{metric: x, type: u8}]}", "9:9: a group needs 'repeat': rest, a number, or an earlier field"),
-            ("{fields: [{metric: x, type: u8}], when: left > 1}", "without repetition, write 'when' at each field"),
+            ("{fields: [{metric: x, type: u8}]}", "9:9: a group needs 'when' or 'repeat', or both"),
+            ("{when: left, numbered: true, fields: [{skip: 1}]}", "9:22: 'numbered' is for groups with 'repeat'"),
+            ("{when: left, fields: [{flags: n, type: u8}], size: n}", "9:54: 'size' is for groups with 'repeat'"),
+            ("{when: left, fields: [{when: left, fields: [{skip: 1}]}]}", "9:44: groups cannot be nested"),
             ("{repeat: 2, fields: [{metric: x, type: u8}], size: y}", "9:54: no earlier field is called 'y'"),
             (
                 "{repeat: 2, fields: [{repeat: 2, fields: [{metric: x, type: u8}]}]}",

@@ -72,6 +72,15 @@ struct ExplanationTests {
         )
     }
 
+    @Test func `an explanation says whether a group with a condition is there`() throws {
+        let group = "{when: f.0, fields: [{metric: x, type: u8}]}"
+        let rows = try ["01 05", "00 05"].map { hex in
+            let explanation = try explain(hex, fields: "{flags: f, type: u8}", group)
+            return explanation.rows.dropFirst().map { "\($0.octets) \($0.field) \($0.remark)" }
+        }
+        #expect(rows == [["1..<1 group present: f.0", "1..<2 x "], ["1..<1 group absent: f.0 is false"]])
+    }
+
     @Test func `an explanation of a reject shows the failed field and the rest`() throws {
         let explanation = try explain("01 02 03", fields: "{metric: a, type: u8}", "{metric: b, type: u32le}")
         #expect(explanation.rows.last?.field == "b")

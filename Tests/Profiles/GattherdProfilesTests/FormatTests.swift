@@ -198,6 +198,45 @@ struct FormatTests {
         #expect(try decode(hex, field) == decoded)
     }
 
+    @Test(
+        arguments: [
+            ("01 05 06", ["kind 1", "a 5", "b 6"]), ("01 05", ["kind 1", "a 5"]),
+            ("02 05 06 07", ["kind 2", "a 10", "list 6", "list 7"]), ("03 05", ["kind 3", "end 5"]),
+            ("01", ["truncated: a field at offset 1 needs 1 byte, 0 left"]),
+        ]
+    )
+    func `a group can share a condition without repetition`(hex: String, decoded: [String]) throws {
+        let lines = try decode(
+            hex,
+            "{metric: kind, type: u8}",
+            "{when: kind == 1, fields: [{metric: a, type: u8}, {metric: b, type: u8, when: left}]}",
+            "{when: kind == 2, fields: [{metric: a, type: u8, scale: 2}, {metric: list, type: u8, repeat: rest}]}",
+            "{metric: end, type: u8, when: kind == 3}"
+        )
+        #expect(lines == decoded)
+    }
+
+    @Test func `a group with a condition need not consume bytes`() throws {
+        let fields = [
+            "{flags: f, type: u8}", "{metric: name, type: utf8}", "{when: f.0, fields: [{metric: mode, from: f}]}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("03 41", by: profile) == ["name \"A\"", "mode 3"])
+        #expect(try DeclarativeText.decode("02 41", by: profile) == ["name \"A\""])
+    }
+
+    @Test func `no bytes are left for a group with a condition after a text that takes the rest`() throws {
+        let fields = ["{metric: name, type: utf8}", "{when: octets > 2, fields: [{metric: x, type: u8}]}"]
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields))
+        #expect(errors.contains { $0.hasPrefix("10:37: no bytes are left for this field") })
+    }
+
+    @Test func `a field beside a group with a condition needs one too`() throws {
+        let fields = ["{when: left > 1, fields: [{metric: x, type: u8}]}", "{metric: x, type: u8}"]
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields))
+        #expect(errors.contains { $0.hasPrefix("10:10: metric 'x' is defined above; give both a 'when'") })
+    }
+
     @Test func `the size of a group may be any computed number`() throws {
         let lines = try decode(
             "01 02",

@@ -19,8 +19,12 @@ struct FieldCompiler {
     /// The position of a field that always consumes the rest of the payload.
     private var restTaken: YAMLPosition?
     private var isInGroup = false
+    /// True if the group makes a list of each of its metrics.
+    private var makesLists = false
     /// True if the group numbers its metrics instead of making lists.
     private var isNumbered = false
+    /// True if the group, and so each of its fields, has a condition.
+    private var isInConditional = false
     /// True if a value can be unknown for a reason without a reject.
     private var hasEmittedReasons = false
     /// The metrics with a field, by index; true if all of their fields have a condition.
@@ -152,9 +156,9 @@ struct FieldCompiler {
         let condition = condition(field)
         let count = count(field)
         if isInGroup { field.report("groups cannot be nested", at: "fields") }
-        if count == nil {
-            let remedy = field.has("when") ? "; without repetition, write 'when' at each field" : ""
-            field.report("a group needs 'repeat': rest, a number, or an earlier field\(remedy)")
+        if !field.has("repeat") {
+            if !field.has("when") { field.report("a group needs 'when' or 'repeat', or both") }
+            field.forbid(["numbered", "size"], "is for groups with 'repeat'")
         }
         let index = program.steps.count
         var step = DecodeProgram.Step(.group(end: index, size: nil), conversion: program.add(Conversion(name: "group")))
@@ -162,15 +166,15 @@ struct FieldCompiler {
         step.count = count ?? .once
         add(step, field)
         let (outside, first) = (restTaken, metrics.count)
-        isInGroup = true
         isNumbered = field.value("numbered", .boolean) ?? false
+        (isInGroup, makesLists, isInConditional) = (true, count != nil && !isNumbered, condition != nil)
         for node in field.elements("fields").prefix(Self.maximumFields) { add(node) }
         if isNumbered { number(metrics[first...], field) }
-        (isInGroup, isNumbered) = (false, false)
+        (isInGroup, makesLists, isNumbered, isInConditional) = (false, false, false, false)
         restTaken = outside
         program.close(group: index, size: size(field))
         let takesRest = if case .rest = step.count { condition == nil } else { false }
-        consume(field, takesRest: takesRest)
+        if count != nil { consume(field, takesRest: takesRest) }
     }
 
     /// Adds the metrics of the second and further values of the group.
@@ -205,7 +209,7 @@ struct FieldCompiler {
             let remedy = "put the field outside of 'objects' and numbered groups, with 'when'"
             field.report("a list cannot be numbered; \(remedy)", at: "repeat")
         }
-        let isRepeated = count != nil || isInGroup && !isNumbered
+        let isRepeated = count != nil || makesLists
         let metric = format.metric(named: name, isRepeated: isRepeated)
         if metric.reset != nil, isRepeated { field.report("a list cannot be reset", at: "reset") }
         guard let index = index(of: metric, field) else { return }
@@ -267,9 +271,10 @@ struct FieldCompiler {
     /// Reports a metric of which a payload would have two values, as one of its fields applies always.
     private mutating func checkAlternatives(_ index: Int, _ field: MappingReader) {
         let earlier = isConditional[index]
-        isConditional[index] = field.has("when") && earlier ?? true
+        let hasCondition = field.has("when") || isInConditional
+        isConditional[index] = hasCondition && earlier ?? true
         let mayRepeat = metrics[index].isRepeated || isNumbered || program.numbering?.first.contains(index) == true
-        guard let earlier, !mayRepeat, !earlier || !field.has("when") else { return }
+        guard let earlier, !mayRepeat, !earlier || !hasCondition else { return }
         let name = metrics[index].name
         field.report("metric '\(name)' is defined above; give both a 'when', of which only one is true", at: "metric")
     }
