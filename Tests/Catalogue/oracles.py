@@ -132,8 +132,11 @@ def thermopros(case):
 
 
 def xiaomis(case):
-    """The states of a band are 0 or 1."""
+    """The states of a band are 0 or 1. The durations of an occupancy sensor are in minutes."""
     values = state_data(keyed(XiaomiBluetoothDeviceData))(case)
+    values = values and values | {
+        name: 60 * values[name] for name in ("duration_detected", "duration_cleared") if name in values
+    }
     return values and {
         name: bool(value) if name in ("asleep", "wearing") else value for name, value in values.items()
         if name not in ("asleep", "wearing") or value in (0, 1)
@@ -382,7 +385,8 @@ METRICS = {
         ("impedance", "impedance_low", 0.051), ("impedance_high", "impedance_high", 0.051), ("brushing", "toothbrush", 0),
         ("score", "score", 0), ("brush_count", "counter", 0), ("armed", "armed", 0), ("asleep", "asleep", 0),
         ("wearing", "wearing", 0), ("charging", "charging_state", 0), ("occupied", "occupancy", 0),
-        ("occupied_time", "pressure_present_duration", 0), ("vacant_time", "pressure_not_present_duration", 0),
+        ("occupied_time", "pressure_present_duration duration_detected", 0),
+        ("vacant_time", "pressure_not_present_duration duration_cleared", 0),
         ("water", "bottom_submersion", 0), ("splash", "top_splash", 0),
     ],
     "mikrotik": CLIMATE[:1] + [
