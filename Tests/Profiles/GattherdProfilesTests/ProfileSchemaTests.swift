@@ -95,6 +95,7 @@ struct ProfileSchemaTests {
             "{skip: 2}", "{flags: f, type: u8, is: 5}", "{flags: f, type: u8, is: [5, 0x06]}",
             "{metric: x, type: u8, when: 1, repeat: rest}", "{repeat: 2, fields: [{metric: x, type: u8}]}",
             "{metric: x, type: utf8, length: left - 1}", "{metric: x, from: octets, base: 1.1, kind: event}",
+            "{when: left, fields: [{metric: x, type: u8}]}",
         ]
     )
     func `the schema accepts the fields that the compiler accepts`(field: String) throws {
