@@ -19,6 +19,8 @@ struct LeaseExchanges: Sendable {
     private var failures = 0
     /// The time at which the last answered exchange was sent.
     private(set) var contact: Duration?
+    /// The time at which the first answered exchange was sent after leases could not be renewed; `nil` without one.
+    private var returned: Duration?
 
     init(_ policy: LeaseMachine.Policy, at now: Duration) {
         (self.policy, start) = (policy, now)
@@ -31,6 +33,13 @@ struct LeaseExchanges: Sendable {
     func isCut(at now: Duration) -> Bool {
         guard let contact else { return now - start >= policy.startLimit }
         return now - contact >= policy.duration
+    }
+
+    /// True after the centre was away, until the last owners have had the time to renew their leases.
+    ///
+    /// Their next exchange begins within the longest pause after a failure. The rest is for its answer.
+    func isReturning(at now: Duration) -> Bool {
+        returned.map { now - $0 < policy.longestPause * 3 / 2 } ?? false
     }
 
     /// True if the next exchange may begin: `pause` after the last one, and later after a failure.
@@ -54,6 +63,7 @@ struct LeaseExchanges: Sendable {
     /// Ends the exchange that was answered; returns `nil` if it is not the pending one.
     mutating func answered(_ ticket: Int) -> Pending? {
         guard let answered = end(ticket) else { return nil }
+        if answered.sent - (contact ?? start) >= policy.renewal * 3 / 2 { returned = answered.sent }
         (failures, contact) = (0, answered.sent)
         return answered
     }

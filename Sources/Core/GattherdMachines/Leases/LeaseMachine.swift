@@ -139,7 +139,16 @@ public struct LeaseMachine: Sendable {
     }
 
     private func outlook(_ state: LeaseState, at now: Duration) -> LeaseOutlook {
-        LeaseOutlook(state, of: gateway, policy, isFull: isFull, isCut: isCut(at: now), at: now)
+        let isReturning = exchanges.isReturning(at: now)
+        return LeaseOutlook(
+            state,
+            of: gateway,
+            policy,
+            isFull: isFull,
+            isCut: isCut(at: now),
+            isReturning: isReturning,
+            at: now
+        )
     }
 
     // MARK: - Decisions

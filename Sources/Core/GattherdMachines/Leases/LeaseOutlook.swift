@@ -9,6 +9,7 @@ struct LeaseOutlook {
     private let gateway: String
     private let policy: LeaseMachine.Policy
     private let isCut: Bool
+    private let isReturning: Bool
     private let now: Duration
 
     init(
@@ -17,10 +18,11 @@ struct LeaseOutlook {
         _ policy: LeaseMachine.Policy,
         isFull: Bool,
         isCut: Bool,
+        isReturning: Bool,
         at now: Duration
     ) {
         (self.state, self.gateway, self.policy) = (state, gateway, policy)
-        (self.isCut, self.now) = (isCut, now)
+        (self.isCut, self.isReturning, self.now) = (isCut, isReturning, now)
         own = state.bid(of: gateway, isFull: isFull, at: now)
         rivals = state.rivals(of: gateway, policy, at: now)
         owner = state.owner(at: now)
@@ -64,11 +66,19 @@ struct LeaseOutlook {
 
     /// True if the lease is free and this gateway should have it.
     var shouldClaim: Bool {
-        guard let row = state.row, !hasOldRow, isFree, own.problem == nil else { return false }
+        guard let row = state.row, !hasOldRow, isFree, own.problem == nil, !isAwaitingOwner else { return false }
         let winner = election.winner
         // After a restart, the links of the run before are taken over.
         if row.owner == gateway, !row.isReleased { return winner == nil || winner == gateway }
         return winner == gateway && (own.standing == .linked || isCompared)
+    }
+
+    /// True if the last owner of a device that only advertises may still renew a lease that ended without the centre.
+    ///
+    /// Meanwhile each gateway that hears the device publishes it.
+    private var isAwaitingOwner: Bool {
+        guard isReturning, let row = state.row, let last = row.owner else { return false }
+        return last != gateway && !row.isReleased && !state.settings.isConnectable
     }
 
     /// True if other gateways have had time to bid; while the device has an owner, they always have.

@@ -39,6 +39,15 @@ import Testing
         #expect(answered?.sent == .seconds(1) && exchanges.contact == .seconds(1))
     }
 
+    @Test mutating func `the centre is returning for 15 s after it was away, also after a start without it`() {
+        _ = exchanges.answered(exchanges.start([], at: .seconds(15)))
+        #expect(exchanges.isReturning(at: .seconds(29)) && !exchanges.isReturning(at: .seconds(30)))
+        _ = exchanges.answered(exchanges.start([], at: .seconds(29)))
+        #expect(!exchanges.isReturning(at: .seconds(30)))
+        _ = exchanges.answered(exchanges.start([], at: .seconds(44)))
+        #expect(exchanges.isReturning(at: .seconds(58)))
+    }
+
     @Test mutating func `a gateway is cut off at the start, and later after the duration of a lease`() {
         #expect(!exchanges.isCut(at: .seconds(9)) && exchanges.isCut(at: .seconds(10)))
         _ = exchanges.answered(exchanges.start([], at: .seconds(20)))

@@ -75,6 +75,30 @@ import Testing
         #expect(world.devices[0].link == 1)
     }
 
+    @Test(arguments: UInt64(1)...8)
+    func `after the centre was away, devices that only advertise stay with their owners`(seed: UInt64) {
+        let places = [("west", 0.0), ("middle", 25), ("east", 50)]
+        var world = LeaseWorld(places, [.tag("a", at: 12), .tag("b", at: 38)], seed: seed)
+        world.run(.seconds(60))
+        let first = world.claims
+        world.centre.isDown = true
+        world.run(.seconds(15 + Int(seed) * 15))
+        world.centre.isDown = false
+        world.run(.seconds(60))
+        #expect(world.claims == first)
+    }
+
+    @Test func `after the centre was away, a device whose owner is gone gets another one`() {
+        var world = LeaseWorld([("west", 0), ("east", 25)], [.tag(at: 2)], seed: 5)
+        world.run(.seconds(20))
+        #expect(world.claims["tag"] == ["west"])
+        world.centre.isDown = true
+        world.run(.seconds(60))
+        world.centre.isDown = false
+        world.run(.seconds(40)) { $0.gateways[0].nextTick = .seconds(1000) }
+        #expect(world.claims["tag"] == ["west", "east"])
+    }
+
     @Test(arguments: UInt64(1)...2)
     func `noise and short losses of the link cause no hand-over of a device that stays in its place`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
