@@ -97,7 +97,7 @@ public struct LeaseMachine: Sendable {
         let outlook = outlook(state, at: now)
         let role: LeaseStatus.Role =
             switch state.role {
-            case .owner: isCut(at: now) ? .alone : .owner
+            case .owner(let grant): now < grant.until ? .owner : .alone
             case .standby: .standby
             case .claiming: .claiming
             case .releasing: .releasing

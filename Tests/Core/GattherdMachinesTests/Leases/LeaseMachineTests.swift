@@ -196,6 +196,18 @@ import Testing
         #expect(world.gateways[0].machine.isCurrent("strap", at: world.now + world.gateways[0].clockOffset))
     }
 
+    @Test func `a gateway counts as the owner only until its lease ends`() {
+        var world = world(.strap(at: 20))
+        world.run(.seconds(10))
+        #expect(world.gateways[0].machine.isCurrent("strap", at: world.now + world.gateways[0].clockOffset))
+        world.centre.isDown = true
+        world.run(.seconds(60)) { world in
+            let (machine, time) = (world.gateways[0].machine, world.now + world.gateways[0].clockOffset)
+            let isOwner = machine.status(of: "strap", at: time)?.role == .owner
+            #expect(isOwner == machine.isCurrent("strap", at: time))
+        }
+    }
+
     @Test func `without the centre a gateway connects its own devices and those that it owned last`() {
         var world = world(.strap("own", at: 10, gateways: ["west", "east"]), .strap("other", at: 10))
         world.centre.isDown = true
