@@ -67,12 +67,7 @@ struct FleetBlockTests {
     @Test func `an upgrade moves receptions whose partition could not be made`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
-        _ = try await centre.rows(
-            """
-            INSERT INTO gattherd.reception_other (ts, seq, print, first_seq, first_journal, journal, air)
-            SELECT n, n, n, n, 1, 1, 1 FROM generate_series(1, 600000) AS n
-            """
-        )
+        try await Self.insertFarReceptions(centre)
         let past = try await Self.past(centre)
         #expect(try await sink.deliver([Entries.heard(1, at: Timestamp(microseconds: past), 20)]).isEmpty)
         let stranded = "SELECT count(*) FROM gattherd.reception_other WHERE ts = \(past)"
@@ -82,25 +77,46 @@ struct FleetBlockTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.receptions WHERE ts = \(past)") == "1")
     }
 
+    /// Inserts 46 MB of receptions whose times are wrong.
+    private static func insertFarReceptions(_ centre: Centre) async throws {
+        _ = try await centre.rows(
+            """
+            INSERT INTO gattherd.reception_other (ts, seq, print, first_seq, first_journal, journal, air)
+            SELECT n, n, n, n, 1, 1, 1 FROM generate_series(1, 600000) AS n
+            """
+        )
+    }
+
+    /// Maintains the centre, and returns whether there are partitions of receptions for tomorrow.
+    private static func hasReceptionBlocksOfTomorrow(_ centre: Centre) async throws -> [[String]] {
+        _ = try await centre.rows("UPDATE gattherd.upkeep SET done = '-infinity'")
+        while try await centre.value("SELECT gattherd.maintain()") == "t" {}
+        let tomorrow = "to_char((now() + interval '1 day') AT TIME ZONE 'UTC', 'YYYYMMDD')"
+        return try await centre.rows(
+            """
+            SELECT to_regclass('gattherd.reception_' || \(tomorrow)) IS NOT NULL,
+                to_regclass('gattherd.duplicate_' || \(tomorrow)) IS NOT NULL
+            """
+        )
+    }
+
     @Test func `partitions of receptions are made ahead once a gateway hears advertisements`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         let time = Timestamp(microseconds: try await Self.past(centre))
-        func hasBlocksOfTomorrow() async throws -> [[String]] {
-            _ = try await centre.rows("UPDATE gattherd.upkeep SET done = '-infinity'")
-            while try await centre.value("SELECT gattherd.maintain()") == "t" {}
-            let tomorrow = "to_char((now() + interval '1 day') AT TIME ZONE 'UTC', 'YYYYMMDD')"
-            return try await centre.rows(
-                """
-                SELECT to_regclass('gattherd.reception_' || \(tomorrow)) IS NOT NULL,
-                    to_regclass('gattherd.duplicate_' || \(tomorrow)) IS NOT NULL
-                """
-            )
-        }
         try await sink.deliver([Entries.reading(1, at: time, (0, .integer(1)))])
-        #expect(try await hasBlocksOfTomorrow() == [["f", "f"]])
+        #expect(try await Self.hasReceptionBlocksOfTomorrow(centre) == [["f", "f"]])
         try await sink.deliver([Entries.heard(2, at: time, 20)])
-        #expect(try await hasBlocksOfTomorrow() == [["t", "t"]])
+        #expect(try await Self.hasReceptionBlocksOfTomorrow(centre) == [["t", "t"]])
+    }
+
+    @Test func `partitions of receptions are made ahead although many receptions have wrong times`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver([Entries.heard(1, at: Timestamp(microseconds: try await Self.past(centre)), 20)])
+        _ = try await centre.rows("UPDATE gattherd.retention SET keep = NULL")
+        try await Self.insertFarReceptions(centre)
+        #expect(try await Self.hasReceptionBlocksOfTomorrow(centre) == [["t", "t"]])
     }
 
     @Test func `a gateway does not wait for one that makes partitions`() async throws {

@@ -108,6 +108,21 @@ struct FleetUpkeepTests {
         #expect(try await clients[0].run(call) == [["f"]])
     }
 
+    @Test func `the retention deletes also if making partitions ahead fails`() async throws {
+        let centre = try await Centre()
+        try await Self.deliverDays(6, to: centre)
+        try await Self.age(centre, by: 30)
+        _ = try await centre.rows(
+            """
+            UPDATE gattherd.retention SET keep = '3 days' WHERE kind = 'samples';
+            CREATE OR REPLACE FUNCTION gattherd.make_blocks_ahead() RETURNS void LANGUAGE plpgsql AS
+                'BEGIN RAISE EXCEPTION ''too late''; END'
+            """
+        )
+        while (try? await Self.maintain(centre)) == true {}
+        #expect(try await centre.value("SELECT count(*) <= 4 FROM gattherd.history") == "t")
+    }
+
     @Test func `each step drops one partition or deletes a limited number of rows`() async throws {
         let centre = try await Centre()
         try await Self.deliverDays(6, to: centre)

@@ -90,6 +90,22 @@ struct FleetCommandTests {
         await server.stop()
     }
 
+    @Test func `the status warns of rows without a partition that keep new partitions from being made`() async throws {
+        #expect(try await run("fleet", "init", url).code == 0)
+        #expect(try await run("fleet", "status", url).errors.isEmpty)
+        try await server.rows(
+            """
+            INSERT INTO gattherd.sample_other (ts, seq, value, journal, series)
+            SELECT n, n, n, 1, 1 FROM generate_series(1, 800000) AS n
+            """,
+            database: "fleet"
+        )
+        let status = try await run("fleet", "status", url, "--json")
+        #expect(status.code == 0 && status.text == "[]\n", "\(status)")
+        #expect(status.errors.contains("gattherd.sample_other is full"), "\(status)")
+        await server.stop()
+    }
+
     @Test func `a wrong name, a wrong URL and a centre that is away end with the remedy`() async throws {
         #expect(try await run("fleet", "init", url).code == 0)
         #expect(try await run("fleet", "add", url, "attic").code == 0)

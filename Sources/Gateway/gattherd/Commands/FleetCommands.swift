@@ -165,6 +165,7 @@ struct FleetCommands {
             FROM gattherd.gateways ORDER BY gateway
             """
         )
+        try await warnOfMissingPartitions()
     }
 
     func devices() async throws(CommandFailure) {

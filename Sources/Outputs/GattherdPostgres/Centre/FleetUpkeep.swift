@@ -26,8 +26,9 @@ enum FleetUpkeep {
                 RETURN true;
             END IF;
             IF job.claimed_by IS DISTINCT FROM session_user THEN RETURN false; END IF;
-            PERFORM gattherd.make_blocks_ahead();
             IF gattherd.retire_extents() OR gattherd.drop_block() OR gattherd.delete_rows() THEN RETURN true; END IF;
+            -- Last, because that may take longer than the caller waits.
+            PERFORM gattherd.make_blocks_ahead();
             PERFORM gattherd.move_stranded(33554432);
             UPDATE gattherd.upkeep SET claimed_by = NULL WHERE task = 'retention';
             RETURN false;
@@ -42,14 +43,21 @@ enum FleetUpkeep {
             SELECT floor(extract(epoch FROM moment) * 1000000)::bigint
         $$;
 
-        -- Partitions of receptions, too, because a reader may hold their default partition when a day begins.
+        -- Partitions of receptions, too, because a reader may hold their default partition when a day begins. It also
+        -- has the receptions of wrong clocks, which are read for each new partition. More of them are read here than
+        -- for a batch: without partitions made ahead, the default partition would grow with all receptions.
         CREATE OR REPLACE FUNCTION gattherd.make_blocks_ahead() RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             today bigint := gattherd.micros(now());
             days bigint[] := ARRAY(SELECT today + n * 86400000000 FROM generate_series(0, 14) AS n);
+            day bigint;
         BEGIN
             PERFORM gattherd.make_blocks(days);
-            IF EXISTS (SELECT FROM gattherd.air) THEN PERFORM gattherd.make_reception_blocks(days[:3]); END IF;
+            IF NOT EXISTS (SELECT FROM gattherd.air) THEN RETURN; END IF;
+            FOREACH day IN ARRAY days[:3] LOOP
+                EXIT WHEN NOT gattherd.make_block('reception', day, 268435456);
+                EXIT WHEN NOT gattherd.make_block('duplicate', day, 268435456);
+            END LOOP;
         END $$;
 
         -- Forgets the oldest arrivals, and deletes their rows that are in no partition by day: those of wrong clocks.
