@@ -55,6 +55,36 @@ struct ContactTests {
         try file.close()
     }
 
+    @Test func `a copy from before the first contact is noticed, and its later readings are delivered`() throws {
+        let image = folder.file("image.db")
+        let first = try run(10, receiverAt: nil)
+        try copyFiles(to: image, from: folder.database)
+        try run(5, receiverAt: 0)
+        try copyFiles(to: folder.database, from: image)
+        #expect(try run(10, receiverAt: nil) == first)
+        let file = try open()
+        #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: 15) }
+        #expect(try file.epoch().origin == JournalEpoch.Origin(first.text, through: 10))
+        try file.rewind("mqtt", to: 10)
+        #expect(try file.entries(after: 10, limit: 100, for: "mqtt").readings.map(\.seq) == Array(11...20))
+        try file.close()
+    }
+
+    @Test func `a receiver that is reached for the first time in a later run is no older copy`() throws {
+        let first = try run(10, receiverAt: nil)
+        for _ in 0..<2 { try run(5, receiverAt: nil) }
+        #expect(try run(5, receiverAt: 0) == first)
+        // An output with another name continues at the cursor of its receiver.
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: [JournalConsumerOptions(name: "copy")],
+            log: .silent
+        )
+        try file.rewind("copy", to: 25)
+        #expect(try file.epoch() == first)
+        try file.close()
+    }
+
     @Test func `a receiver that was away for several runs continues in the same epoch`() throws {
         let first = try run(10, receiverAt: 0)
         for _ in 0..<3 { try run(5, receiverAt: nil) }

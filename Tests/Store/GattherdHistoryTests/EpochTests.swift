@@ -241,13 +241,16 @@ struct EpochTests {
         #expect(try run() == second)
     }
 
-    @Test func `an older copy whose receivers were never reached names no origin`() throws {
-        try run(10)
+    @Test func `an older copy whose receivers were never reached has its first run in common with them`() throws {
+        let first = try run(10)
+        try run(5)
         let second = try run { file in
             let fault = #expect(throws: StoreFault.self) { try file.rewind("mqtt", to: 100) }
             #expect(fault?.kind == .busy)
+            try file.rewind("mqtt", to: 10)
+            #expect(try file.entries(after: 10, limit: 100, for: "mqtt").readings.map(\.seq) == Array(11...16))
         }
-        #expect(second.origin == nil)
+        #expect(second.origin == JournalEpoch.Origin(first.text, through: 10))
     }
 
     @Test func `an older copy of both files is noticed also after its consumer has skipped entries`() throws {

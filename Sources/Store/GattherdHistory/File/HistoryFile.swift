@@ -68,9 +68,11 @@ final class HistoryFile {
             log
         )
         epochs = try EpochTable(connection, state)
+        let formerLink = try state.optionalValue(of: .link)
         try epochs.link(to: sequence, isEmpty: stored == 0, previous: carriedOver?.epoch)
         contacts = try ContactTable(connection)
         sequence.limits = try contacts.limits(before: sequence.last, isNewRun: carriedOver?.sequence == nil)
+        if stored == 0, formerLink == nil { contacts.recordCreation() }
         meter = try BacklogMeter(connection)
         let cursors = try CursorTable(connection)
         let tail = carriedOver?.tail ?? JournalTail(consumers: consumers.map(\.name))

@@ -4,8 +4,12 @@ import GattherdModel
 ///
 /// A receiver gets entries only after a contact in the same run. So after runs without a contact it has none of theirs;
 /// one that has more shows that an older copy of the database and of its sequence file is in use.
+///
+/// The first run of a file counts as one with a contact of all receivers, until one of them is reached.
 final class ContactTable {
     private static let prefix = "contact "
+    /// The name that stands for all receivers until the first contact of one.
+    static let anyone = ""
     /// The limit of a receiver that may have all entries of the run, until the next run starts.
     private static let unlimited: Int64 = -1
     private static let rows = "key >= '\(prefix)' AND key < 'contact!'"
@@ -28,7 +32,7 @@ final class ContactTable {
     /// - Parameters:
     ///   - start: The last number before this run.
     ///   - isNewRun: False if the file is only opened again.
-    /// - Returns: The numbers by consumer; none for a consumer whose receiver was never reached.
+    /// - Returns: The numbers by consumer; none for a consumer whose receiver was never reached, or that of ``anyone``.
     /// - Throws: ``StoreFault`` if the file cannot be read.
     func limits(before start: Int64, isNewRun: Bool) throws(StoreFault) -> [String: Int64] {
         let found = try select.rows { row in
@@ -45,8 +49,15 @@ final class ContactTable {
         return limits
     }
 
+    /// Records that the file is new, so that this run counts as one with a contact.
+    func recordCreation() {
+        // Without room, the first limit is that of the first contact.
+        try? connection.transaction { () throws(StoreFault) in try set(Self.anyone, to: Self.unlimited) }
+    }
+
     /// Records that the receiver of a consumer gets entries from now on; only in a transaction.
     func recordContact(of consumer: String) throws(StoreFault) {
+        try connection.execute("DELETE FROM state WHERE key = '\(Self.prefix + Self.anyone)'")
         try set(consumer, to: Self.unlimited)
     }
 

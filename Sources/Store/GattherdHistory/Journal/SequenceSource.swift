@@ -44,7 +44,7 @@ final class SequenceSource {
     /// more, an older copy of both files is in use. Its new entries have numbers that the receiver has for other ones.
     func highest(of consumer: String, acknowledged: Int64) -> Int64 {
         if contacts.contains(consumer) { return last }
-        return limits[consumer] ?? (acknowledged > start ? last : start)
+        return limit(of: consumer) ?? (acknowledged > start ? last : start)
     }
 
     /// The last number up to which an older copy has the receiver's entries: the end of the run of the last contact.
@@ -52,12 +52,17 @@ final class SequenceSource {
     /// Entries of later runs may have numbers that the receiver has for other ones. The receivers of all consumers must
     /// be able to continue from there.
     func common(with consumer: String) -> Int64 {
-        guard limits[consumer] != nil else { return 0 }
+        guard limit(of: consumer) != nil else { return 0 }
         return limits.values.min() ?? 0
     }
 
+    private func limit(of consumer: String) -> Int64? { limits[consumer] ?? limits[ContactTable.anyone] }
+
     /// Records that the consumer is at the number of its receiver, and may deliver all entries after it.
-    func recordContact(of consumer: String) { contacts.insert(consumer) }
+    func recordContact(of consumer: String) {
+        contacts.insert(consumer)
+        limits[ContactTable.anyone] = nil
+    }
 
     // MARK: - Numbers
 
