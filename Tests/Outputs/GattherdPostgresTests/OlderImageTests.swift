@@ -16,11 +16,25 @@ extension CentralHistoryTests {
         }
     }
 
-    /// Runs a gateway that stores rounds, and delivers them together with all others.
-    private func run(_ rounds: Range<Int>, _ centre: Centre, isLate: Bool = false) async throws {
+    /// The clock of a gateway that is started at a round.
+    private func clock(at round: Int) -> SlowClock {
         let clock = SlowClock()
         clock.synchronise()
-        clock.pass(.seconds(100 * (rounds.lowerBound + 1)))
+        clock.pass(.seconds(100 * (round + 1)))
+        return clock
+    }
+
+    /// Runs a gateway that stores rounds without the centre.
+    private func keep(_ rounds: Range<Int>) async throws {
+        let clock = clock(at: rounds.lowerBound)
+        let history = try await open(clock.clock)
+        for round in rounds { try await store(round, history, at: clock.clock.now()) }
+        try await history.close()
+    }
+
+    /// Runs a gateway that stores rounds, and delivers them together with all others.
+    private func run(_ rounds: Range<Int>, _ centre: Centre, isLate: Bool = false) async throws {
+        let clock = clock(at: rounds.lowerBound)
         let history = try await open(clock.clock)
         let output = Self.output(history, try await centre.sink(of: "attic"))
         for round in rounds where isLate { try await store(round, history, at: clock.clock.now()) }
@@ -43,6 +57,22 @@ extension CentralHistoryTests {
         try copyFiles(from: "image.db", to: "gattherd.db")
         // More entries than the image lacks, or less.
         try await run(isLate ? 6..<12 : 6..<7, centre, isLate: isLate)
+        try await expectEachEntryOnce(centre, rounds: isLate ? 12 : 7)
+    }
+
+    @Test func `an image from before the first contact with the centre loses and repeats nothing`() async throws {
+        let centre = try await Centre()
+        try await keep(0..<3)
+        try copyFiles(from: "gattherd.db", to: "image.db")
+        try await run(3..<6, centre)
+        try copyFiles(from: "image.db", to: "gattherd.db")
+        try await keep(6..<12)
+        try await run(12..<13, centre)
+        try await expectEachEntryOnce(centre, rounds: 13)
+    }
+
+    /// Compares the history of the image with the two epochs at the centre.
+    private func expectEachEntryOnce(_ centre: Centre, rounds: Int) async throws {
         let epochs = try await centre.rows("SELECT epoch, cursor FROM gattherd.journal ORDER BY id")
         try #require(epochs.count == 2)
         let gaps = try await centre.rows("SELECT epoch, after, through FROM gattherd.gaps")
@@ -56,7 +86,7 @@ extension CentralHistoryTests {
             #expect(!found.isEmpty && Set(found).count == found.count)
         }
         let rejects = try await centre.value("SELECT count(*) FROM gattherd.rejects")
-        #expect(rejects == (isLate ? "12" : "7"), "one of each round")
+        #expect(rejects == "\(rounds)", "one of each round")
         #expect(try await centre.rows("SELECT epoch FROM gattherd.gateways") == [[epochs[1][0]]])
     }
 }
