@@ -29,10 +29,12 @@ struct LeaseExchanges: Sendable {
 
     var isPending: Bool { pending != nil }
 
-    /// True if the centre has not answered for the duration of a lease.
+    /// True if the centre has not answered for the duration of a lease, nor the last exchange.
+    ///
+    /// A gateway that was suspended asks the centre first.
     func isCut(at now: Duration) -> Bool {
         guard let contact else { return now - start >= policy.startLimit }
-        return now - contact >= policy.duration
+        return failures > 0 && now - contact >= policy.duration
     }
 
     /// True after the centre was away, until the last owners have had the time to renew their leases.

@@ -88,7 +88,7 @@ public struct LeaseMachine: Sendable {
     /// True while the centre has not answered.
     public var isExchanging: Bool { exchanges.isPending }
 
-    /// True if the centre has not answered for the duration of a lease.
+    /// True if the centre has not answered for the duration of a lease, nor the last exchange.
     public func isCut(at now: Duration) -> Bool { exchanges.isCut(at: now) }
 
     /// The state of a device's lease, with all bids.

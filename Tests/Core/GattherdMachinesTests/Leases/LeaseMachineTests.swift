@@ -196,6 +196,15 @@ import Testing
         #expect(world.gateways[0].machine.isCurrent("strap", at: world.now + world.gateways[0].clockOffset))
     }
 
+    @Test func `a gateway that was suspended asks the centre before it connects devices of its own`() {
+        var world = world(.strap(at: 50, gateways: ["west", "east"]))
+        world.run(.seconds(20))
+        #expect(world.devices[0].link == 1)
+        world.suspend(0, for: .seconds(60))
+        world.run(.seconds(70)) { world in #expect(!world.gateways[0].machine.isAdmitted("strap")) }
+        #expect(world.devices[0].link == 1)
+    }
+
     @Test func `a gateway counts as the owner only until its lease ends`() {
         var world = world(.strap(at: 20))
         world.run(.seconds(10))
