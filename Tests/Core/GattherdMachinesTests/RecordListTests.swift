@@ -80,6 +80,43 @@ struct RecordListTests {
         #expect(download([7, 7, 5, 6], &tracker).isEmpty)
     }
 
+    @Test func `a record that is later than all stored ones is new, even if its digest is known`() {
+        var tracker = RecordTracker(Self.timed)
+        let second: Int64 = 1_000_000
+        tracker.compare(device: Self.now.microseconds, gateway: Self.now)
+        // The list has 32 bits of each digest.
+        let (first, later) = (
+            ReceivedRecord(reading: Self.now.microseconds - 90 * second, digest: 5),
+            ReceivedRecord(reading: Self.now.microseconds - 60 * second, digest: 5 << 32)
+        )
+        tracker.begin(.all, at: Self.now)
+        #expect(tracker.receive(first, at: Self.now) != .duplicate)
+        tracker.complete()
+        tracker = RecordTracker(Self.timed, restoring: tracker.state)
+        tracker.begin(.all, at: Self.now)
+        #expect(tracker.receive(first, at: Self.now) == .duplicate)
+        #expect(tracker.receive(later, at: Self.now) != .duplicate)
+        tracker.complete()
+        tracker.begin(.all, at: Self.now)
+        #expect(tracker.receive(later, at: Self.now) == .duplicate)
+    }
+
+    @Test func `a listed record from before the clock was set back is known after a live one`() {
+        var tracker = RecordTracker(Self.timed)
+        let hour: Int64 = 3_600_000_000
+        let (first, live) = (
+            ReceivedRecord(reading: Self.now.microseconds + 240 * hour, digest: 1),
+            ReceivedRecord(reading: Self.now.microseconds + 12 * hour, digest: 2)
+        )
+        tracker.begin(.all, at: Self.now)
+        #expect(tracker.receive(first, at: Self.now) != .duplicate)
+        tracker.complete()
+        #expect(tracker.receive(live, at: Self.now) != .duplicate)
+        tracker.begin(.all, at: Self.now)
+        #expect(tracker.receive(first, at: Self.now) == .duplicate)
+        #expect(tracker.receive(live, at: Self.now) == .duplicate)
+    }
+
     @Test func `a list of records without end has a bound`() {
         var tracker = RecordTracker(Self.timed)
         #expect(download(Array(0..<5000), &tracker).count == 5000)

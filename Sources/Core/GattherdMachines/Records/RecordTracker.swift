@@ -198,7 +198,9 @@ public struct RecordTracker: Hashable, Sendable {
         let digest = record.reading ?? record.digest
         var mark = Mark(number: number, digest: digest, time: dated.time, base: isUTC ? 0 : base)
         if !dated.isComparable { mark.receipt = now.microseconds }
-        if isTimed, isListed(record, isUnique: true) { return .duplicate }
+        // Digests of different records may be equal. A record that is later than all stored ones is none of them.
+        let newestNumber = max(top?.number ?? .min, before?.number ?? .min)
+        if isTimed, isListed(record, isUnique: true), number <= newestNumber { return .duplicate }
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
         // A record of another stream may belong to this one, also if this one is known.
