@@ -61,6 +61,63 @@ struct RecordListTests {
         #expect(bench.greatestError(bench.times) <= 2)
     }
 
+    @Test(arguments: 3..<14)
+    func `records from after a setting of the clock are stored although the first download was cut`(cut: Int) {
+        var bench = Self.bench
+        bench.device.clockError = 3_600_000_000
+        bench.make(10)
+        bench.device.clockError = 0
+        bench.make(5)
+        #expect(bench.connect(cutAfter: cut) == nil)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
+    @Test func `records from before the second setting of the clock are stored`() {
+        var bench = Self.bench
+        bench.device.clockError = 3_600_000_000
+        bench.make(5)
+        #expect(bench.connect() == .complete)
+        bench.device.clockError = 0
+        bench.make(3)
+        #expect(bench.connect() == .complete)
+        bench.make(3)
+        bench.device.clockError = 7_200_000_000
+        bench.make(2)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+    }
+
+    @Test(arguments: [3, Int.max])
+    func `records that an answer by time leaves out stay known`(cut: Int) throws {
+        var bench = RecordBench(rule: Self.timed)
+        bench.procedure = .request(try #require(RecordingDevice.timeRequest), end: RecordingDevice.end)
+        for _ in 0..<3 {
+            bench.make(5)
+            #expect(bench.connect() == .complete)
+        }
+        bench.make(5)
+        bench.connect(cutAfter: cut)
+        bench.device.clockError = -3_600_000_000
+        bench.make(5, every: 1200)
+        for _ in 0..<2 { #expect(bench.connect() == .complete) }
+        #expect(bench.wrong().isEmpty)
+    }
+
+    @Test(arguments: [-3_600_000_000, 3_600_000_000] as [Int64])
+    func `live records are stored once although the device's clock was set after them`(error: Int64) {
+        var bench = Self.bench
+        bench.make(3)
+        #expect(bench.connect() == .complete)
+        bench.makeLive(3)
+        bench.disconnect()
+        bench.make(1, every: 7200)
+        bench.device.clockError = error
+        bench.make(1)
+        for _ in 0..<2 { #expect(bench.connect() == .complete) }
+        #expect(bench.wrong().isEmpty)
+    }
+
     /// Downloads records without numbers and times; returns the new ones.
     private func download(_ digests: [Int64], _ tracker: inout RecordTracker, isCut: Bool = false) -> [Int64] {
         tracker.begin(.all, at: Self.now)

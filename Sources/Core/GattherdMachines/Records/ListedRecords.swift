@@ -12,6 +12,10 @@ struct ListedRecords: Hashable, Sendable {
     private var places: [Int]
     /// The digests of the records of the present request.
     private var received: [UInt32] = []
+    /// The place of the first known record that the present request brought.
+    private var first: Int?
+    /// True if the answer to the present request may leave out the records before its first one.
+    var isPartial = false
 
     init(_ digests: [UInt32] = []) {
         known = digests.suffix(Self.most)
@@ -20,12 +24,18 @@ struct ListedRecords: Hashable, Sendable {
 
     /// The digests of the records that the device has, as far as known.
     var digests: [UInt32] {
-        Array((received + known[(places.min() ?? known.count)...]).suffix(Self.most))
+        let before = isPartial ? known.prefix(first ?? known.count) : []
+        let after = known.dropFirst(max(before.count, places.min() ?? 0))
+        return Array((before + received + after).suffix(Self.most))
     }
 
-    /// Starts a request for all records.
-    mutating func begin() {
+    /// True if the list has all records that the device had; of more, it has only the newest.
+    var isWhole: Bool { known.count < Self.most }
+
+    /// Starts a request for all records, or for those from a time on.
+    mutating func begin(isPartial: Bool) {
         self = Self(digests)
+        self.isPartial = isPartial
     }
 
     /// Examines the next record of the request.
@@ -35,20 +45,28 @@ struct ListedRecords: Hashable, Sendable {
     ///   - isUnique: True if no other record has the same contents; else it must follow the last known one.
     /// - Returns: True if it was received before.
     mutating func receive(_ digest: Int64, isUnique: Bool) -> Bool {
-        let digest = UInt32(truncatingIfNeeded: digest ^ digest >> 32)
+        let digest = Self.folded(digest)
         // A device may send records without end.
         if received.count >= 2 * Self.most { received.removeFirst(Self.most) }
         received.append(digest)
         let next = places.filter { known.indices.contains($0) && known[$0] == digest }.map { $0 + 1 }
         guard next.isEmpty else {
-            places = next
+            (first, places) = (first ?? next.first.map { $0 - 1 }, next)
             return true
         }
         return isUnique && known.contains(digest)
     }
 
-    /// Ends a request after which the device has the received records, and no others.
+    /// Adds a record that the device sent without a request, as it was made.
+    mutating func add(_ digest: Int64) {
+        if known.count >= 2 * Self.most { self = Self(digests) }
+        known.append(Self.folded(digest))
+    }
+
+    private static func folded(_ digest: Int64) -> UInt32 { UInt32(truncatingIfNeeded: digest ^ digest >> 32) }
+
+    /// Ends a request after which the device has the received records, and those that the answer left out.
     mutating func complete() {
-        self = Self(received)
+        self = Self(isPartial ? digests : received)
     }
 }

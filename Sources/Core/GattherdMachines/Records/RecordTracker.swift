@@ -63,6 +63,8 @@ public struct RecordTracker: Hashable, Sendable {
     private var request: RecordRequest?
     /// The time at which the current request began, in microseconds since 1970.
     var start: Int64 = 0
+    /// The time in seconds by the device's clock from which records may have been requested; `nil` for all.
+    private var since: Int64?
     /// The boot of the gateway, and its clock minus its uptime in microseconds; empty and 0 if unknown.
     let boot: String
     var base: Int64 = 0
@@ -131,7 +133,10 @@ public struct RecordTracker: Hashable, Sendable {
         if !request.isFiltered { isRestarted = false }
         clock.beginRequest()
         guard relation != .continuation else { return }
-        if !request.isFiltered { list.begin() }
+        if !request.isFiltered {
+            since = isTimed && !isTold ? requestTime : nil
+            list.begin(isPartial: since != nil)
+        }
         if relation == .new, let mark = resumable { advance(to: mark) }
         (progress, hasKnown, repeated) = (RecordProgress(), false, nil)
     }
@@ -210,6 +215,7 @@ public struct RecordTracker: Hashable, Sendable {
             if earlier <= done?.number ?? .min || received.contains(earlier) { return .duplicate }
         }
         if isKnown(&mark, &dated, record, at: now.microseconds) { return .duplicate }
+        if isTimed, request == nil { list.add(record.digest) }
         return store(mark, dated, at: now.microseconds)
     }
 
@@ -218,7 +224,17 @@ public struct RecordTracker: Hashable, Sendable {
     /// Records that arrive without such a request may be equal.
     private mutating func isListed(_ record: ReceivedRecord, isUnique: Bool) -> Bool {
         guard let request, !request.isFiltered else { return false }
+        // A device that sends such a record does not leave out the earlier ones.
+        if let since, let reading = record.reading, reading / Self.resolution < since { list.isPartial = false }
         return list.receive(record.digest, isUnique: isUnique)
+    }
+
+    /// True if only the list tells whether a record is known, which is none of its records.
+    ///
+    /// The device's clock was set, so that times do not tell it. The lists of a device that is told the time differ.
+    private func isUnlisted(after done: Mark, _ dated: DeviceClock.Dated) -> Bool {
+        guard let request, !request.isFiltered, list.isWhole, !isTold else { return false }
+        return !dated.isComparable || done.receipt != nil
     }
 
     /// The number of values of the field; 0 if numbers do not wrap.
@@ -280,7 +296,9 @@ public struct RecordTracker: Hashable, Sendable {
             return true
         }
         // The device's clock may have been set back, so that later records have earlier times.
-        if isTimed, isMadeAfter(done, mark, dated) { return received.contains(mark.number) }
+        if isTimed, isMadeAfter(done, mark, dated) || isUnlisted(after: done, dated) {
+            return received.contains(mark.number)
+        }
         let isSame = self.isSame(mark, as: done)
         guard isSame || (mark.number < done.number && !startsAnew(mark, after: done, dated)) else {
             redate(&mark, &dated, record, after: done, at: now)
