@@ -156,6 +156,21 @@ struct RecordTrackerTests {
         #expect(bench.stored.contains { $0.doubt == "the device's clock was set" })
     }
 
+    @Test(arguments: [true, false])
+    func `a live record has the time of its receipt after the clock was set back on the link`(isDense: Bool) {
+        var rule = RecordBench().rule
+        rule.isDense = isDense
+        var bench = RecordBench(rule: rule)
+        bench.make(5)
+        #expect(bench.connect() == .complete)
+        bench.device.clockError = -3_600_000_000
+        bench.makeLive(3)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.greatestError(bench.times) <= 1)
+        #expect(bench.stored.count { $0.doubt == "the record before it is later" } == 3)
+    }
+
     @Test func `extreme numbers and times keep the saved state small`() {
         var tracker = RecordTracker(RecordBench().rule)
         tracker.begin(.all, at: Timestamp(microseconds: 1_750_000_000_000_000))

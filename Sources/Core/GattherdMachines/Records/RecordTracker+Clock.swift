@@ -67,6 +67,17 @@ extension RecordTracker {
         (mark.time, mark.receipt) = (dated.time, dated.isComparable ? nil : now)
     }
 
+    /// Dates a live record that seems to be older than one with a lower number.
+    ///
+    /// The device's clock was set back on this link, on which the clocks were compared before.
+    func redateLive(_ mark: inout RecordMark, _ dated: inout DeviceClock.Dated, at now: Int64) {
+        guard dated.isComparable, dated.doubt == nil, let top, mark.number > top.number,
+            mark.time < top.time - 2 * Self.resolution
+        else { return }
+        dated = DeviceClock.Dated(time: now, doubt: "the record before it is later", isComparable: false)
+        (mark.time, mark.receipt) = (now, now)
+    }
+
     /// True if the record was certainly made after the newest stored one.
     func isMadeAfter(_ done: RecordMark, _ mark: RecordMark, _ dated: DeviceClock.Dated) -> Bool {
         dated.isComparable && dated.doubt == nil && mark.time > done.time + Self.resolution

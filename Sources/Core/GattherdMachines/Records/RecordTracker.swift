@@ -216,6 +216,7 @@ public struct RecordTracker: Hashable, Sendable {
         }
         if isKnown(&mark, &dated, record, at: now.microseconds) { return .duplicate }
         if isTimed, request == nil { list.add(record.digest) }
+        if isLive, request == nil { redateLive(&mark, &dated, at: now.microseconds) }
         return store(mark, dated, at: now.microseconds)
     }
 
