@@ -44,9 +44,12 @@ struct DeviceClock: Hashable, Sendable {
     /// The last comparison before each setting of the clock since the last complete download.
     private(set) var earlier: [Comparison] = []
     /// The comparisons since the last setting of the clock: one of an earlier connection, and the newest.
+    ///
+    /// While ``earlier`` has a setting, the former is the first comparison since the last one.
     private(set) var comparisons: [Comparison] = []
     /// The index of the setting, in ``earlier`` or after them, that records of the current download have reached.
     private var reached = 0
+    /// The last reading that one of the settings explains.
     private var lastReading: Int64?
 
     init() {}
@@ -65,7 +68,7 @@ struct DeviceClock: Hashable, Sendable {
             return false
         }
         guard new.isSet(since: last) else {
-            comparisons = [last, new]
+            comparisons = [earlier.isEmpty ? last : comparisons.first ?? last, new]
             return false
         }
         earlier = (earlier + [last]).suffix(Self.mostSettings)
@@ -120,7 +123,6 @@ struct DeviceClock: Hashable, Sendable {
         guard let reading, (-magnitude...Self.plausible.upperBound).contains(reading) else {
             return Dated(time: now, doubt: "the record has no time", isComparable: false)
         }
-        defer { lastReading = reading }
         guard let newest = comparisons.last else { return dateAsUTC(reading, at: now) }
         if !earlier.isEmpty { return dateAcrossSettings(reading, newest, after: earliest, at: now) }
         return bounded(corrected(reading, newest), at: now)
@@ -164,16 +166,18 @@ struct DeviceClock: Hashable, Sendable {
     ) -> Dated {
         if let lastReading, reading < lastReading - Self.tolerance { reached = min(reached + 1, earlier.count) }
         let all = earlier + [newest]
+        let ends = (earlier.dropFirst() + comparisons.prefix(1)).map(\.time)
         let possible = (reached..<all.count).compactMap { index -> (index: Int, time: Int64)? in
             let time = reading &- all[index].offset
             // A setting applies after the last comparison with the setting before it, at most until one with the next.
             let start = max(earliest ?? .min, index > 0 ? all[index - 1].time : .min, Self.plausible.lowerBound)
-            let end = index + 1 < all.count ? min(all[index + 1].time, now) : now
+            let end = index < ends.count ? min(ends[index], now) : now
             return time >= start - Self.tolerance && time <= end + Self.tolerance ? (index, time) : nil
         }
         guard let first = possible.first else {
             return Dated(time: earliest ?? now, doubt: "the device's clock was set", isComparable: false)
         }
+        lastReading = reading
         guard possible.count == 1 else {
             return Dated(time: min(first.time, now), doubt: "the device's clock was set", isComparable: false)
         }

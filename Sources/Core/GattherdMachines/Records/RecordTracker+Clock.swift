@@ -45,7 +45,8 @@ extension RecordTracker {
 
     /// Dates a record with the number.
     mutating func date(_ record: ReceivedRecord, _ number: Int64?, at now: Int64) -> DeviceClock.Dated {
-        let earlier = [progress.last, done].compactMap { $0 }.first { $0.number < number ?? .max }
+        let known = [progress.last, done].compactMap { $0 }
+        let earlier = known.first { $0.receipt == nil && $0.number < number ?? .max }
         // Once its numbers have restarted, the device makes only records that are later than those before.
         let last = done == nil && before?.receipt == nil ? before : nil
         return clock.date(record.reading, after: (earlier ?? last)?.time, at: now)

@@ -192,7 +192,10 @@ public struct RecordTracker: Hashable, Sendable {
         if let age = record.age { return receive(record, agedBy: age, at: now.microseconds) }
         let number = record.number.map(continued) ?? record.reading
         (lastNumber, lastTime) = (number, nil)
+        let unchanged = clock
         var dated = date(record, number, at: now.microseconds)
+        // A live record does not tell which setting of the clock the stored ones after it have.
+        if request != nil, isLive(dated) { clock = unchanged }
         guard let number, Self.numbers.contains(number) else {
             if isListed(record, isUnique: false) { return .duplicate }
             stored += 1
