@@ -217,6 +217,17 @@ struct RecordTrackerTests {
         #expect(tracker.receive(record, at: now) == .store(now, doubt: doubt))
     }
 
+    @Test func `a companion without a record number is stored`() {
+        var rule = RecordBench().rule
+        rule.companion = "main"
+        var tracker = RecordTracker(rule)
+        for number in [Int64.min, -1, 1 << 57, .max] {
+            let isNew = tracker.receive(companion: number, generation: 0)
+            #expect(isNew)
+        }
+        #expect(tracker.received.runs.isEmpty)
+    }
+
     @Test(arguments: [Int64.max, .min, -9_000_000_000_000_000_000, -1, 1_750_000_000_000_001])
     func `a record of an impossible age has the time of its receipt`(age: Int64) {
         var rule = RecordBench().rule

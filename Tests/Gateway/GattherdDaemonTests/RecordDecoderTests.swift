@@ -212,6 +212,17 @@ struct RecordDecoderTests {
         #expect(main.batch.readings.last?.time == Timestamp(microseconds: 10_000_000))
     }
 
+    @Test func `a companion of a known record with an age has the time of that record`() {
+        var main = Bench(Self.rule { $0.time = .age(.init(metric: 1, unit: .seconds(1))) }, stream: "main")
+        let other = Bench(Self.rule { $0.companion = "main" }, stream: "other")
+        main.receive([3, 200])
+        main.receive([4, 100])
+        main.receive([3, 200])
+        main.receive([3, 1], by: other.values)
+        #expect(main.numbers == [3, 4, 3].map(SampleValue.integer))
+        #expect(main.batch.readings.last?.time == Bench.now.advanced(by: .seconds(-200)))
+    }
+
     @Test(arguments: [(nil, 9_000_000), (.integer(60), 69_000_000), (.null, nil)] as [(SampleValue?, Int64?)])
     func `a record without an offset has its time, and one with an unknown offset has none`(
         offset: SampleValue?,

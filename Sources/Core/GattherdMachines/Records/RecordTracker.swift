@@ -179,7 +179,9 @@ public struct RecordTracker: Hashable, Sendable {
             received = ReceivedRecords()
             self.generation = generation
         }
-        guard Self.numbers.contains(number), !received.contains(number) else { return false }
+        // A record without a record number is stored, as is the one to which it belongs.
+        guard Self.numbers.contains(number) else { return true }
+        guard !received.contains(number) else { return false }
         received.insert(number, isDense: false)
         return true
     }
@@ -261,6 +263,7 @@ public struct RecordTracker: Hashable, Sendable {
         // Records from the future or from before 1970 are not dated: sums with their times could overflow.
         guard age >= 0, age <= now else { return storeUndated(at: now) }
         let (time, interval) = (now - age, max(1, record.interval ?? Self.resolution))
+        lastTime = Timestamp(microseconds: time)
         let dated = DeviceClock.Dated(time: time, isComparable: true)
         let known = [done, progress.last, top].compactMap { $0 }.sorted { $0.time < $1.time }
         let last = known.last { $0.time <= time + interval / 2 } ?? known.first
