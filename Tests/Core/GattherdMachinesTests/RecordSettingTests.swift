@@ -69,4 +69,20 @@ struct RecordSettingTests {
             #expect(outcome == .store(Self.time(made + Self.hour), doubt: "the device's clock was set"))
         }
     }
+
+    @Test(arguments: [-3600, 3600] as [Int64])
+    func `live records hide no stored ones if the clock is set during a download that ends early`(shift: Int64) {
+        var rule = RecordBench().rule
+        rule.isDense = false
+        var tracker = RecordTracker(rule)
+        tracker.compare(device: Self.time(0).microseconds, gateway: Self.time(0))
+        tracker.begin(.all, at: Self.time(0))
+        for number in 0..<20 as Range<Int64> {
+            _ = tracker.receive(Self.record(number, made: 60 * number - 6000, ahead: 0), at: Self.time(0))
+        }
+        for live in 1...3 as ClosedRange<Int64> {
+            _ = tracker.receive(Self.record(99 + live, made: live, ahead: shift), at: Self.time(live))
+        }
+        #expect(tracker.resumption == 19)
+    }
 }

@@ -52,6 +52,9 @@ struct DeviceClock: Hashable, Sendable {
     /// The last reading that one of the settings explains.
     private var lastReading: Int64?
 
+    /// True if the clock was compared with the gateway's.
+    var isReadable: Bool { !comparisons.isEmpty }
+
     init() {}
 
     /// Restores the clock.

@@ -375,9 +375,7 @@ public struct RecordTracker: Hashable, Sendable {
         } else if isLive(dated) {
             live += 1
         } else if !lacksLower, isNext(mark) {
-            // Numbers with gaps and an unknown clock do not tell a live record from a stored one.
-            let isProofNeeded = !isDense && dated.isComparable && dated.doubt != nil
-            progress.add(mark, after: isProofNeeded ? max(0, now &- start) : nil)
+            progress.add(mark, after: needsProof(dated) ? max(0, now &- start) : nil)
         }
         return .store(Timestamp(microseconds: min(mark.time, now)), doubt: dated.doubt)
     }
@@ -385,6 +383,11 @@ public struct RecordTracker: Hashable, Sendable {
     /// True if the record was certainly made after the start of the current request.
     private func isLive(_ dated: DeviceClock.Dated) -> Bool {
         dated.isComparable && dated.doubt == nil && dated.time > start - Self.resolution
+    }
+
+    /// True if the record may be a live one: numbers with gaps do not tell, and the device's clock may have been set.
+    private func needsProof(_ dated: DeviceClock.Dated) -> Bool {
+        !isDense && hasReadings && !isTold && (dated.isComparable || clock.isReadable)
     }
 
     /// True if no record is missing between those of the current request and this one, as far as the numbers show.
