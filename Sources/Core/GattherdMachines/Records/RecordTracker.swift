@@ -235,9 +235,9 @@ public struct RecordTracker: Hashable, Sendable {
         return list.receive(record.digest, isUnique: isUnique)
     }
 
-    /// True if only the list tells whether a record is known, which is none of its records.
+    /// True if a record that is not in the list is new, because the list has all records and times do not tell.
     ///
-    /// The device's clock was set, so that times do not tell it. The lists of a device that is told the time differ.
+    /// The device's clock was set. The lists of a device that is told the time differ between downloads.
     private func isUnlisted(after done: Mark, _ dated: DeviceClock.Dated) -> Bool {
         guard let request, !request.isFiltered, list.isWhole, !isTold else { return false }
         return !dated.isComparable || done.receipt != nil
