@@ -56,6 +56,15 @@ struct IdentificationTests {
         #expect(registry.identify(AdvertisedTraits(manufacturerData: [0x59: [1]])) == nil)
     }
 
+    @Test func `a service and data of any company identify a model together`() throws {
+        let model = "{brand: A, model: five, service: aa20, manufacturer: any, begins: '?? ?? 05'}"
+        let registry = try Self.registry(["a": Self.profile("a", model, frame: "manufacturer: any")])
+        let five = AdvertisedTraits(services: [0xAA20], manufacturerData: [0x59: [5]])
+        #expect(registry.identify(five)?.name == "A five")
+        #expect(registry.identify(AdvertisedTraits(services: [0xAA20], manufacturerData: [0x59: [6]])) == nil)
+        #expect(registry.identify(AdvertisedTraits(manufacturerData: [0x59: [5]])) == nil)
+    }
+
     @Test func `all profiles that decode the data are candidates, unless a model is known`() throws {
         let registry = try Self.registry([
             "a": Self.profile("a", ""), "b": Self.profile("b", "{brand: B, model: five, name: five}"),
@@ -71,7 +80,7 @@ struct IdentificationTests {
         ("{model: x, name: y}", "5:12: a model needs 'brand': a text of 1 to 255 bytes without control characters"),
         ("{brand: a, model: x}", "5:12: a model needs 'name', 'manufacturer', 'service_data' or 'service'"),
         ("{brand: a, model: x, name: y, begins: 00}", "5:42: 'begins' needs 'manufacturer' or 'service_data'"),
-        ("{brand: a, model: x, manufacturer: any}", "5:33: data of any company identifies nothing without 'name'"),
+        ("{brand: a, model: x, manufacturer: any}", "5:33: data of any company identifies nothing"),
         ("{brand: a, model: x, name: [y, '*']}", "5:33: the name '*' identifies nothing"),
         ("{brand: a, model: x, nam: y}", "5:33: a model has no key 'nam'; did you mean 'name'?"),
         ("{brand: a, model: x, name: y, active_scan: 1}", "5:55: '1' is invalid; expected one of true, false"),

@@ -20,8 +20,8 @@ struct ModelReader {
         if !hasSource, !reader.has("name"), !reader.has("service") {
             reader.report("a model needs 'name', 'manufacturer', 'service_data' or 'service' to be recognised by")
         }
-        if source == .anyManufacturer, !reader.has("name") {
-            reader.report("data of any company identifies nothing without 'name'", at: "manufacturer")
+        if source == .anyManufacturer, !reader.has("name"), !reader.has("service") {
+            reader.report("data of any company identifies nothing without 'name' or 'service'", at: "manufacturer")
         }
         guard let brand, let model else { return nil }
         var descriptor = ModelDescriptor(brand: brand, model: model)
