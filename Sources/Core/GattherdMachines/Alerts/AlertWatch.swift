@@ -118,12 +118,12 @@ extension Double {
 }
 
 extension Duration {
+    private static let units: [(letter: String, seconds: Int64)] = [("d", 86_400), ("h", 3600), ("m", 60)]
+
     /// The duration in its largest whole unit.
     fileprivate var words: String {
         let seconds = components.seconds
-        for (unit, length) in [("d", Int64(86_400)), ("h", 3600), ("m", 60)] where seconds >= length {
-            if seconds % length == 0 { return "\(seconds / length)\(unit)" }
-        }
-        return "\(seconds)s"
+        let unit = Self.units.first { seconds >= $0.seconds && seconds.isMultiple(of: $0.seconds) }
+        return unit.map { "\(seconds / $0.seconds)\($0.letter)" } ?? "\(seconds)s"
     }
 }
