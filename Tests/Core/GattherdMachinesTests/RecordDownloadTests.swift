@@ -72,6 +72,18 @@ struct RecordDownloadTests {
         #expect(machine.handle(.response([6, 0, 1, 4]), at: .zero) == [.begin(.all), .write([1, 1])])
     }
 
+    @Test func `a device that refuses a request because it still answers another is told to abort that`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        #expect(machine.handle(.failed("ATT error: 0xfe"), at: .zero) == [.write([3, 0])])
+        #expect(machine.handle(.response([6, 0, 3, 1]), at: .zero) == [.drain])
+        #expect(machine.handle(.drained(facts()), at: .zero) == [.write([4, 1])])
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        #expect(machine.handle(.failed("ATT error: 0xfe"), at: .zero) == [.write([3, 0])])
+        // A device that refuses the abort too is asked again at once.
+        #expect(machine.handle(.failed("ATT error: 0xfe"), at: .zero) == [.end, .write([4, 1])])
+    }
+
     @Test func `a device that never answers is asked three times`() {
         var machine = machine()
         var steps = machine.handle(.opened(facts()), at: .zero)

@@ -137,7 +137,7 @@ public struct DownloadMachine: Sendable {
             self.facts = facts
             return conclude(request, ending, at: now)
         case .progress(let facts): return progress(facts, at: now)
-        case .failed(let reason): return retry(reason, at: now)
+        case .failed(let reason): return fail(reason, at: now)
         }
     }
 
@@ -278,6 +278,14 @@ public struct DownloadMachine: Sendable {
         guard case .accessControlPoint = procedure else { return retry(reason, isFinal: isFinal, at: now) }
         state = .aborting(since: now, reason, isFinal: isFinal)
         return [.write([3, 0])]
+    }
+
+    /// Aborts a request that could not be written: the device may refuse it while it answers one of a killed daemon.
+    private mutating func fail(_ reason: String, at now: Duration) -> [Step] {
+        switch state {
+        case .counting, .transferring: abort(reason, at: now, isFinal: false)
+        default: retry(reason, at: now)
+        }
     }
 
     mutating func retry(_ reason: String, isFinal: Bool = false, at now: Duration) -> [Step] {
