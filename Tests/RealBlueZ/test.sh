@@ -14,7 +14,7 @@ rm -rf "$logs"
 mkdir -p "$logs/logs"
 status=0
 "$here/boot.sh" --share "$logs" --timeout "${GATTHERD_VM_TIMEOUT:-3600}" \
-  /run/host/run-tests "$(swift build --show-bin-path)" "$1" | tee "$logs/tests.log" || status=$?
+  env GATTHERD_RECORDS="${GATTHERD_RECORDS:-}" /run/host/run-tests "$(swift build --show-bin-path)" "$1" | tee "$logs/tests.log" || status=$?
 [ $status = 0 ] && exit
 
 echo "real-bluez: failed, see $logs:" >&2

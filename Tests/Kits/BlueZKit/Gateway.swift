@@ -22,17 +22,20 @@ public final class Gateway: Sendable {
     ///   - kind: The Bluetooth stack.
     ///   - disk: The folder for the history, if not the gateway's own.
     ///   - history: Additional members of `history` in the configuration, in YAML flow style.
-    ///   - outputs: Sections of further outputs, with `FOLDER` for the gateway's folder.
+    ///   - files: The texts of files in the gateway's folder, by name.
+    ///   - outputs: Further sections of the configuration, with `FOLDER` for the gateway's folder.
     /// - Throws: An error if a part cannot be started.
     public init(
         _ peripherals: TestPeripherals,
         on kind: StackKind = .current,
         disk: String? = nil,
         history: String = "",
+        files: [String: String] = [:],
         outputs: String = ""
     ) async throws {
         self.peripherals = peripherals
         folder = try TemporaryFolder()
+        for (name, text) in files { try folder.write(text, to: name) }
         // By default, mosquitto drops messages for a subscriber that gets no processor time for a quarter of a second.
         broker = try Broker(settings: ["max_queued_messages 0"])
         try await broker.start()

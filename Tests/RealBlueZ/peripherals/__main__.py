@@ -28,6 +28,9 @@ Orders for the radio:
   advertise P on|off         while not connected
   hang hci0 on|off           the adapter's firmware neither takes nor gives anything
   latency MILLISECONDS       of every PDU on the air
+Orders for recorders, also as gattherd-sim has them:
+  set-clock P SECONDS        sets the clock ahead of the right time
+  reset-records P            it loses its records and counts from 0
 """
 
 

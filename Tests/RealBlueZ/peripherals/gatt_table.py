@@ -56,11 +56,13 @@ class GattTable:
         self,
         device: Device,
         specs: list[ServiceSpec],
+        read: Callable[[Characteristic], bytes],
         wrote: Callable[[Characteristic, bytes], None],
         subscribed: Callable[[Characteristic], None],
     ) -> None:
         self._server = device.gatt_server
         self._specs = specs
+        self._read = read
         self._wrote = wrote
         self._subscribed = subscribed
         # Generic Access and Generic Attribute, which do not move.
@@ -134,7 +136,7 @@ class GattTable:
             _ENCRYPTED if spec.is_encrypted else _PLAIN,
             CharacteristicValue(
                 # Like real ones, it answers unannounced reads with an empty value.
-                read=lambda connection: characteristic.value if spec.properties & READ else b'',
+                read=lambda connection: self._read(characteristic) if spec.properties & READ else b'',
                 write=lambda connection, value: self._wrote(characteristic, value),
             ),
             [Descriptor(UUID(uuid), _Permissions.READABLE, value) for uuid, value in spec.descriptors],

@@ -7,6 +7,7 @@ import os
 from . import values
 from .neighbourhood import Neighbourhood
 from .peripheral import Peripheral
+from .recorder import Recorder
 
 
 class OrderError(Exception):
@@ -37,6 +38,8 @@ class Orders:
             'forget': (1, 1, lambda name: self._peripheral(name).forget()),
             'advertise': (2, 2, self._advertise),
             'latency': (1, 1, self._latency),
+            'set-clock': (2, 2, self._set_clock),
+            'reset-records': (1, 1, lambda name: self._recorder(name).reset()),
         }
 
     async def perform(self, words: list[str]) -> list[str]:
@@ -63,6 +66,11 @@ class Orders:
         if not peripheral.is_connected:
             raise OrderError(f"'{name}' is not connected")
         return peripheral
+
+    def _recorder(self, name: str) -> Recorder:
+        if (recorder := self._peripheral(name).recorder) is None:
+            raise OrderError(f"'{name}' stores no records")
+        return recorder
 
     def _check_adapter(self, name: str) -> None:
         if name != self._neighbourhood.adapter.name:
@@ -108,6 +116,10 @@ class Orders:
     def _hang(self, name: str, word: str) -> None:
         self._check_adapter(name)
         self._neighbourhood.hang(_value(values.boolean, word))
+
+    def _set_clock(self, name: str, seconds: str) -> None:
+        error = _value(values.integer(-2_000_000_000, 2_000_000_000), seconds)
+        self._recorder(name).records.set_clock(error)
 
     def _latency(self, latency: str) -> None:
         self._neighbourhood.air.latency = _number(latency, 'milliseconds') / 1000

@@ -15,6 +15,7 @@ from .controller import QuietHost
 from .gatt_table import Characteristic, GattTable
 from .indications import Indications
 from .peripheral_controller import PeripheralController
+from .recorder import Recorder
 from .scenario import PeripheralSpec
 from .truth import TruthLog
 
@@ -59,7 +60,8 @@ class Peripheral:
         self.controller.is_in_range = spec.is_present
         self._advertiser = Advertiser(self.controller, spec.advertising, spec.name)
         self._device = self._make_device()
-        self._table = GattTable(self._device, spec.services, self._wrote, self._subscribed)
+        self._table = GattTable(self._device, spec.services, self._read, self._wrote, self._subscribed)
+        self.recorder = Recorder(spec.records, self._table, self._notify, self.drop) if spec.records else None
         self._indications = Indications(self._send)
         self._last_answer = 0.0
         self._answer = self._device.gatt_server.on_gatt_pdu
@@ -121,6 +123,8 @@ class Peripheral:
     def link_down(self, reason: int) -> None:
         self._stop_notifying()
         self._indications.clear()
+        if self.recorder is not None:
+            self.recorder.cancel()
         for characteristic in self._table.characteristics:
             characteristic.subscriber = None
         is_unplugged = reason == hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR and self._air.host is None
@@ -131,6 +135,8 @@ class Peripheral:
 
     def _asked(self, bearer, pdu) -> None:
         """Handles a request, or the confirmation of an indication."""
+        if self.recorder is not None and self.recorder.is_cut():
+            return
         if pdu.op_code == att.Opcode.ATT_HANDLE_VALUE_CONFIRMATION:
             self._indications.confirmed()
             return
@@ -147,12 +153,19 @@ class Peripheral:
         if self.silence != 'all' and self._device.connections.get(bearer.handle) is bearer:
             self._answer(bearer, pdu)
 
+    def _read(self, characteristic: Characteristic) -> bytes:
+        return self.recorder.records.current_time() if characteristic.spec.role == 'clock' else characteristic.value
+
     def _wrote(self, characteristic: Characteristic, value: bytes) -> None:
         rule = characteristic.spec.writing
-        error = rule.error(value)
+        is_control = characteristic.spec.role == 'control'
+        error = rule.error(value) or (self.recorder.error(value) if is_control else None)
         self._truth.write(self.spec.address, characteristic.spec.uuid, value, error)
         if error is not None:
             raise att.ATT_Error(error_code=error)
+        if is_control:
+            self.recorder.request(value)
+            return
         if rule.outcome == 'reset-energy':
             for other in self._table.characteristics:
                 if other.service == characteristic.service:
@@ -211,6 +224,9 @@ class Peripheral:
 
     def _send(self, pdu: bytes, on_sent) -> None:
         """Sends directly to the link, bypassing bumble's host: the same octets with less Python."""
+        if self.recorder is not None and self.recorder.is_cut():
+            on_sent(False)
+            return
         self._air.send_to_host(self.controller, struct.pack('<HH', len(pdu), att.ATT_CID) + pdu, on_sent)
 
     # Orders.

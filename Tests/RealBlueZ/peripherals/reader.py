@@ -9,6 +9,7 @@ import yaml
 
 from . import payloads, services, values
 from .fields import Fields
+from .records import RecordsSpec
 from .scenario import AdapterSpec, AdvertisingSpec, PeripheralSpec, Scenario, ScenarioError
 
 
@@ -102,7 +103,7 @@ def _read_advertising(fields: Fields, spec: AdvertisingSpec) -> None:
 
 _KINDS = (
     'heart-rate', 'malformed-heart-rate', 'number-service', 'battery', 'environmental', 'thermometer', 'custom',
-    'beacon',
+    'beacon', 'recorder',
 )
 
 
@@ -113,7 +114,11 @@ def _read_kind(fields: Fields, spec: PeripheralSpec) -> None:
     # Persons and weather are the simulator's: here values always count.
     fields.take('values', str, 'counting')
     fields.take('day', str, '24h')
-    spec.services = [] if kind == 'beacon' else _services(kind, fields, rate)
+    if kind == 'recorder':
+        spec.records = _records(Fields(fields.node('records') or {}, f"{fields.what}: 'records'"))
+        spec.services = services.recorder(spec.records.form)
+    elif kind != 'beacon':
+        spec.services = _services(kind, fields, rate)
     spec.advertising.is_connectable = kind != 'beacon'
     spec.advertising.services = [service.uuid for service in spec.services[:1]]
     if kind != 'battery' and (level := fields.take('battery', values.integer(0, 100))) is not None:
@@ -136,6 +141,24 @@ def _services(kind: str, fields: Fields, rate: float) -> list[services.ServiceSp
         'thermometer': services.thermometer,
     }
     return [makers[kind](rate)]
+
+
+def _records(fields: Fields) -> RecordsSpec:
+    spec = RecordsSpec(fields.take('form', values.word('glucose', 'numbered'), RecordsSpec.form))
+    numbers = values.integer(0, 10_000_000)
+    spec.count = fields.take('count', numbers, spec.count)
+    spec.capacity = fields.take('capacity', values.integer(1, 10_000_000), spec.capacity)
+    spec.interval = fields.take('every', values.duration, spec.interval)
+    if spec.form == 'numbered':
+        spec.bits = int(fields.take('bits', values.word('16', '32'), '32'))
+    spec.speed = fields.take('speed', values.integer(1, 1_000_000), spec.speed)
+    spec.clock_error = fields.take('clock_ahead', values.duration, 0.0)
+    least, most = fields.take('cut_after', numbers), fields.take('cut_before', numbers)
+    if least is not None or most is not None:
+        least = least or 0
+        spec.cut = (least, max(least, 2 * least if most is None else most))
+    fields.finish()
+    return spec
 
 
 def _pattern(fields: Fields) -> payloads.HeartRate:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from .records import RecordsSpec
 from .services import ServiceSpec
 
 
@@ -51,6 +52,8 @@ class PeripheralSpec:
     connect_failures: int = 0
     pairs: bool = True
     mtu: int = 517
+    # The stored records, if it has any.
+    records: RecordsSpec | None = None
 
 
 @dataclasses.dataclass

@@ -42,6 +42,8 @@ class CharacteristicSpec:
     rate: float = 0.0
     writing: WriteRule = dataclasses.field(default_factory=WriteRule)
     is_encrypted: bool = False
+    # The part in the download of stored records: 'values', 'control' or 'clock'.
+    role: str | None = None
     descriptors: list[tuple[str, bytes]] = dataclasses.field(default_factory=list)
 
 
@@ -105,3 +107,13 @@ def information(texts: dict[str, str]) -> ServiceSpec:
     return ServiceSpec('180a', [
         CharacteristicSpec(uuid, READ, value=text.encode()) for uuid, text in sorted(texts.items())
     ])
+
+
+def recorder(form: str) -> list[ServiceSpec]:
+    """Stored records with a Record Access Control Point: Glucose, or numbered records; and the device's clock."""
+    control = CharacteristicSpec('2a52', WRITE | INDICATE, role='control')
+    clock = ServiceSpec('1805', [CharacteristicSpec('2a2b', READ, role='clock')])
+    if form == 'glucose':
+        values = CharacteristicSpec('2a18', NOTIFY, role='values')
+        return [ServiceSpec('1808', [values, CharacteristicSpec('2a51', READ, value=bytes(2)), control]), clock]
+    return [ServiceSpec('fff0', [CharacteristicSpec('fff1', NOTIFY, role='values'), control]), clock]

@@ -164,6 +164,8 @@ struct SimulatedRecords: Hashable, Sendable {
 
 extension SimulatedRecords {
     /// The value of a record, which identifies it.
+    ///
+    /// A numbered record also has its right time in milliseconds.
     func value(of record: Int) -> [UInt8] {
         switch spec.form {
         case .glucose:
@@ -173,6 +175,7 @@ extension SimulatedRecords {
             littleEndian(number(of: record), octets: spec.numberBits / 8)
                 + littleEndian(Int(reading(of: record).components.seconds), octets: 4)
                 + littleEndian(record, octets: 4)
+                + littleEndian(Int(time(of: record) / .milliseconds(1)), octets: 8)
         case .log: Self.log(record, logged(record))
         case .blocks: []
         }
