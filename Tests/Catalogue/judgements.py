@@ -74,6 +74,10 @@ JUDGEMENTS = [
         "of two objects of one kind the first counts",
     ),
     (
+        "qingping", ["co2"], lambda case, ours, theirs: not case["recorded"] and case["payload"].count("13") > 1,
+        "of two objects of one kind the first counts",
+    ),
+    (
         "qingping", ["battery_level"], lambda case, ours, theirs: ours is None and theirs == 100,
         "a battery above 100 % is unknown; the decoder makes 100 % of it",
     ),
