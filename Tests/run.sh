@@ -11,7 +11,7 @@ programs=$(swift build --show-bin-path) || exit
 part() {
   local name=$1
   shift
-  NO_COLOR=1 timeout --foreground --kill-after=10s 20m "$programs/gattherdPackageTests.xctest" \
+  NO_COLOR=1 timeout --foreground --kill-after=10s 30m "$programs/gattherdPackageTests.xctest" \
     --testing-library swift-testing --no-parallel "$@" 2>&1 \
     | tee "$logs/$name.log" \
     | grep --line-buffered -E '^(✔ Suite|✘|↳|. Test run)'
