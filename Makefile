@@ -75,14 +75,14 @@ OPTIMIZATION := -Xswiftc -cross-module-optimization
 NO_PATHS := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 
 # The same sources give the same programs. Debug information names no clang modules, because their signatures differ each
-# time. The compiler's choices follow its addresses and hashes, so one thread for each module, and no randomness, fix them.
-# A container may forbid fixed addresses.
+# time. Some choices of the compiler depend on addresses in its memory and on hashes, so neither is random, and each
+# module has one thread. A container may forbid addresses that are not random.
 REPRODUCIBLE := -Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs -Xswiftc -num-threads -Xswiftc 1
-FIXED := SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R)
+DETERMINISTIC := SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 # The installed products. The benchmarks, the examples and the products that only tests need are left out.
 INSTALLED := gattherd gattherd-sim HeartRate NumberService
-RELEASE_BUILD = $(FIXED) swift build -c release $(OPTIMIZATION) $(NO_PATHS) $(REPRODUCIBLE)
+RELEASE_BUILD = $(DETERMINISTIC) swift build -c release $(OPTIMIZATION) $(NO_PATHS) $(REPRODUCIBLE)
 
 build: setup ## the daemon, the simulator and the native profiles, optimised
 	@for product in $(INSTALLED); do $(RELEASE_BUILD) --product $$product || exit; done
