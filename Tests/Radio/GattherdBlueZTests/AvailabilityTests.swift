@@ -70,6 +70,25 @@ import Testing
         }
     }
 
+    @Test func `calls that fail together are logged once as the reason for a new connection`() async throws {
+        var limits = Self.quick
+        limits.unansweredCalls = 3
+        let warnings = Locked(0)
+        let log = Log(threshold: .warning) { _ in warnings.withLock { $0 += 1 } }
+        try await Stage.run(limits: limits, log: log) { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.hang("ReadValue")
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 1...6 { group.addTask { _ = try? await stage.central.read(characteristic) } }
+                await stage.fake.waitForCall("ReadValue", times: 6)
+                group.cancelAll()
+            }
+            try await stage.events.next { if case .unavailable = $0 { true } else { false } }
+            try await stage.events.expect(.available)
+        }
+        #expect(warnings.withLock { $0 } == 1)
+    }
+
     @Test
     func `a bluetoothd that hangs without pending calls is detected, and a silent one is not reported`() async throws {
         var limits = Self.quick

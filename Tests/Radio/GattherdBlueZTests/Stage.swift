@@ -24,11 +24,12 @@ struct Stage {
     static func run(
         limits: BlueZCentral.Limits = BlueZCentral.Limits(),
         loop: EventLoop? = nil,
+        log: Log = .silent,
         _ body: (Stage) async throws -> Void
     ) async throws {
         let bus = try PrivateBus()
         let fake = try await FakeBlueZ(bus.address)
-        let central = BlueZCentral(bus: .address(bus.address), loop: loop, limits: limits, log: .silent)
+        let central = BlueZCentral(bus: .address(bus.address), loop: loop, limits: limits, log: log)
         let stage = Stage(bus: bus, fake: fake, central: central, events: EventReader(central.events))
         async let running: Void = central.run()
         let result: Result<Void, any Error>

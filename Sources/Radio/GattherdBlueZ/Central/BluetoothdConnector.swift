@@ -45,6 +45,8 @@ final class BluetoothdConnector {
     private var isClosed = false
     /// True while this central leaves the bus on purpose; the loss is published already.
     private var isRenewing = false
+    /// True from the request of a renewal until it begins.
+    private var isRenewalRequested = false
     /// Called when the connection must be renewed.
     var requestRenewal: () -> Void = {}
     /// Registers the pairing agent; called before a new bluetoothd is used.
@@ -95,6 +97,7 @@ final class BluetoothdConnector {
 
     /// Disconnects as a client without sockets, and connects again as a new client.
     func renew() async {
+        isRenewalRequested = false
         guard !isClosed, !isRenewing, let bus = parts.client.bus else { return }
         isRenewing = true
         becomeUnavailable("the connection to bluetoothd is renewed")
@@ -103,7 +106,8 @@ final class BluetoothdConnector {
     }
 
     private func renew(because reason: StaticString) {
-        guard !isRenewing, !isClosed else { return }
+        guard !isRenewing, !isRenewalRequested, !isClosed else { return }
+        isRenewalRequested = true
         log(.warning, reason)
         requestRenewal()
     }
