@@ -37,19 +37,7 @@ struct CharacteristicCompiler {
         let subscription = subscription()
         let pollInstead = pollInstead()
         let isReadAtConnect = pollInstead != nil || reader.isTrue("read")
-        let before = reader.findings.count
-        var fields = contents.fields(shared)
-        for share in fields.shares {
-            guard let index = shared.add(share.name, bits: share.bits, signedBits: share.signedBits) else {
-                reader.report("a profile shares too many values", at: "fields")
-                break
-            }
-            fields.program.share(share.register, as: index)
-        }
-        fields.program.length = contents.length()
-        // A wrong field, which is reported already, lacks its metric.
-        let areComplete = reader.findings.count == before
-        let vectors = VectorReader(metrics: areComplete ? fields.metrics : nil).read(reader)
+        let (fields, vectors) = fields(contents, &shared)
         if subscription == SubscriptionMode.none && !isReadAtConnect && !reader.has("record") {
             reader.report("it is neither subscribed nor read; write 'subscribe: notify' or 'read: true'")
         }
@@ -63,14 +51,11 @@ struct CharacteristicCompiler {
         descriptor.messages = MessageCompiler(reader)?.rule()
         descriptor.poll = PollCompiler(reader)?.rule(of: uuid)
         checkNotified(subscription, isReadAtConnect: isReadAtConnect)
-        descriptor.service = reader.value("service", .uuid)
         descriptor.subscription = subscription ?? .none
         descriptor.isReadAtConnect = isReadAtConnect
         descriptor.isReadFirst = isReadAtConnect && !fields.shares.isEmpty
         descriptor.pollInstead = pollInstead
-        descriptor.isRequired = reader.value("required", .boolean) ?? false
-        descriptor.prefersSocket = reader.value("notify", .choice(Self.paths)) ?? false
-        descriptor.silence = reader.value("silence", .duration(.milliseconds(1)...ProfileRules.longestDuration))
+        readDelivery(&descriptor)
         guard uuid != nil, stream != nil else { return nil }
         return CompiledCharacteristic(
             descriptor: descriptor,
@@ -78,6 +63,31 @@ struct CharacteristicCompiler {
             notes: fields.notes,
             vectors: vectors
         )
+    }
+
+    /// Reads the fields, what they share with later characteristics, and their test vectors.
+    private func fields(_ contents: StreamReader, _ shared: inout SharedValues) -> (FieldCompiler, [TestVector]) {
+        let before = reader.findings.count
+        var fields = contents.fields(shared)
+        for share in fields.shares {
+            guard let index = shared.add(share.name, bits: share.bits, signedBits: share.signedBits) else {
+                reader.report("a profile shares too many values", at: "fields")
+                break
+            }
+            fields.program.share(share.register, as: index)
+        }
+        fields.program.length = contents.length()
+        // A wrong field, which is reported already, lacks its metric.
+        let areComplete = reader.findings.count == before
+        return (fields, VectorReader(metrics: areComplete ? fields.metrics : nil).read(reader))
+    }
+
+    /// Reads how the values are delivered.
+    private func readDelivery(_ descriptor: inout CharacteristicDescriptor) {
+        descriptor.service = reader.value("service", .uuid)
+        descriptor.isRequired = reader.value("required", .boolean) ?? false
+        descriptor.prefersSocket = reader.value("notify", .choice(Self.paths)) ?? false
+        descriptor.silence = reader.value("silence", .duration(.milliseconds(1)...ProfileRules.longestDuration))
     }
 
     /// Reports messages and polls of a characteristic whose values are not notified.
