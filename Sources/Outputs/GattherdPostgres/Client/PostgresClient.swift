@@ -1,13 +1,12 @@
 import GattherdSync
 import Synchronization
 
-/// Runs statements on one connection, each call on a thread of its own that ends with it.
+/// Runs statements, each call on a thread of its own that ends with it.
 ///
-/// The connection is opened on demand and kept for the next call. It has no state that a pool of connections would have
+/// A connection is opened on demand and kept for the next call. It has no state that a pool of connections would have
 /// to keep: no named statements, no settings.
 package final class PostgresClient: Sendable {
     private struct State: Sendable {
-        var idle: PostgresConnection?
         var busy = 0
         var isClosed = false
     }
@@ -38,21 +37,28 @@ package final class PostgresClient: Sendable {
     private let user: String?
     private let authority: String?
     private let readPassword: @Sendable () -> String?
+    private let connections: PostgresConnections
     private let state = Locked(State())
 
     /// - Parameters:
     ///   - url: The database.
     ///   - user: The user, unless the URL has one.
     ///   - authority: The file with the certificates of authorities; `nil` for the system's.
+    ///   - connections: The connections, which other clients of this role and database may share.
     ///   - readPassword: Reads the password for a new connection; it may block.
     package init(
         _ url: PostgresURL,
         user: String? = nil,
         authority: String? = nil,
+        connections: PostgresConnections = PostgresConnections(),
         readPassword: @escaping @Sendable () -> String? = { nil }
     ) {
         (self.url, self.user, self.authority, self.readPassword) = (url, user, authority, readPassword)
+        self.connections = connections
+        connections.join()
     }
+
+    deinit { close() }
 
     /// Runs one statement and returns its rows as texts.
     func run(
@@ -93,63 +99,54 @@ package final class PostgresClient: Sendable {
         return try result.get()
     }
 
-    /// Runs `body` with the kept connection or a new one; keeps it unless it has failed.
+    /// Runs `body` with a kept connection or a new one; keeps it unless it has failed.
     private func attempt<Value>(
         _ call: Call,
         _ body: (PostgresConnection, Call) throws(PostgresError) -> Value
     ) throws(PostgresError) -> Value {
-        let kept = try take()
+        try start()
         defer { end() }
-        let connection: PostgresConnection
-        if let kept, !kept.hasEndedIdle { connection = kept } else { connection = try connect() }
+        let connection = try connections.take(while: { call.mayContinue }, connect: connect)
         // After a slow connect the caller has stopped waiting, so a late statement must not run. The next one may, as
         // otherwise a host that is away or a slow name server would let no call succeed.
         guard call.mayContinue else {
-            keep(connection)
+            connections.finish(keeping: connection)
             throw PostgresError(.cancelled, "the time was over before it was connected")
         }
         do throws(PostgresError) {
             let value = try body(connection, call)
-            keep(connection)
+            connections.finish(keeping: connection)
             return value
         } catch {
-            if let state = error.sqlState, state != Self.readOnly { keep(connection) }
+            let isKept = error.sqlState.map { $0 != Self.readOnly } ?? false
+            connections.finish(keeping: isKept ? connection : nil)
             throw error
         }
     }
 
-    /// Closes the connection; calls that follow make new ones, which are not kept.
+    /// Closes the connection, unless another client shares it; calls that follow make new ones, which are not kept.
     package func close() {
-        let idle = state.withLock { state in
-            state.isClosed = true
-            defer { state.idle = nil }
-            return state.idle
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed
         }
-        _ = idle
+        if isFirst { connections.leave() }
     }
 
     private func connect() throws(PostgresError) -> PostgresConnection {
         try PostgresConnection(url.options(user: user, password: readPassword(), authority: authority))
     }
 
-    /// Returns the kept connection, if there is one.
-    private func take() throws(PostgresError) -> PostgresConnection? {
-        let (isAllowed, idle) = state.withLock { state in
-            guard state.busy < Self.maximumCalls else { return (false, PostgresConnection?.none) }
+    private func start() throws(PostgresError) {
+        let isAllowed = state.withLock { state in
+            guard state.busy < Self.maximumCalls else { return false }
             state.busy += 1
-            defer { state.idle = nil }
-            return (true, state.idle)
+            return true
         }
         guard isAllowed else { throw PostgresError(.local, "earlier calls still wait for the server") }
-        return idle
     }
 
     private func end() {
         state.withLock { $0.busy -= 1 }
-    }
-
-    private func keep(_ connection: PostgresConnection) {
-        guard connection.isUsable else { return }
-        state.withLock { if !$0.isClosed { $0.idle = connection } }
     }
 }

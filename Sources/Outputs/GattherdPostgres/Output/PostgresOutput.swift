@@ -28,8 +28,20 @@ extension PostgresSettings {
         return PostgresLeases(client(gateway: gateway, readSecret: readSecret), url: url.value, gateway: gateway)
     }
 
+    /// A client of the gateway's role; all clients of these settings share the connections.
     fileprivate func client(gateway: String, readSecret: @escaping OutputContext.SecretReader) -> PostgresClient {
-        PostgresClient(url.value, user: FleetRole.name(of: gateway), authority: authority?.value) { [password] in
+        let target = PostgresConnections.Target(
+            url: url.value,
+            user: FleetRole.name(of: gateway),
+            authority: authority?.value,
+            passwordFile: password?.value
+        )
+        return PostgresClient(
+            target.url,
+            user: target.user,
+            authority: target.authority,
+            connections: .shared(to: target)
+        ) { [password] in
             guard let file = password else { return nil }
             do throws(OutputError) { return try readSecret(file.value, "password") } catch { return nil }
         }
