@@ -19,7 +19,7 @@ struct PostgresClientTests {
         let url = try PostgresURL("postgresql://127.0.0.1/fleet")
         let fault = OutputFault(PostgresError(.connection, words), at: url)
         #expect(fault.kind == .unavailable)
-        #expect(fault.detail.contains("lacks space, memory or connections"))
+        #expect(fault.detail.contains("raise max_connections there"))
     }
 
     @Test(arguments: [

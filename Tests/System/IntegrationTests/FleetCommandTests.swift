@@ -106,6 +106,19 @@ struct FleetCommandTests {
         await server.stop()
     }
 
+    @Test func `the status warns of a server with hardly any free connection`() async throws {
+        let small = try await PostgresServer(settings: ["max_connections=4"])
+        try await small.start()
+        try await small.rows("CREATE DATABASE fleet")
+        let url = "postgresql://postgres@127.0.0.1:\(small.port)/fleet"
+        #expect(try await run("fleet", "init", url).code == 0)
+        let status = try await run("fleet", "status", url, "--json")
+        #expect(status.code == 0 && status.text == "[]\n", "\(status)")
+        #expect(status.errors.contains("of 1 connections of the server are in use"), "\(status)")
+        await small.stop()
+        await server.stop()
+    }
+
     @Test func `a wrong name, a wrong URL and a centre that is away end with the remedy`() async throws {
         #expect(try await run("fleet", "init", url).code == 0)
         #expect(try await run("fleet", "add", url, "attic").code == 0)

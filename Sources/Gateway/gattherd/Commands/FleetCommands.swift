@@ -166,6 +166,7 @@ struct FleetCommands {
             """
         )
         try await warnOfMissingPartitions()
+        try await warnOfScarceConnections()
     }
 
     func devices() async throws(CommandFailure) {

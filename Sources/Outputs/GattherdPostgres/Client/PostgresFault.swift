@@ -17,6 +17,8 @@ extension OutputFault {
     private static let readOnly = "it is a standby, or read-only: name the primary in postgres.url"
     private static let lack = "the server lacks space, memory or connections: make room there"
 
+    private static let noConnection = "raise max_connections there, or max_client_conn of PgBouncer"
+
     /// libpq reports refusals at the start of a connection as texts only.
     private init(connection words: String, _ said: String) {
         let causes: [(String, String)] = [
@@ -35,7 +37,7 @@ extension OutputFault {
         if words.contains("starting up") || words.contains("shutting down") {
             self.init(.unavailable, "\(said); it is tried again")
         } else if limits.contains(where: { words.contains($0) }) {
-            self.init(.unavailable, "\(said); \(Self.lack)")
+            self.init(.unavailable, "\(said); \(Self.noConnection)")
         } else if let remedy = causes.first(where: { words.contains($0.0) })?.1 {
             self.init(.misconfigured, "\(said); \(remedy)")
         } else if words.contains("session is read-only") {
