@@ -63,15 +63,23 @@ struct PostgresFaultTests {
         try await Self.expectAll(centre, 20)
     }
 
-    @Test func `a connection that has become read-only is replaced by one that can write`() async throws {
+    @Test(arguments: [
+        ("default_transaction_read_only", "on", "name the primary"),
+        ("default_transaction_isolation", "'repeatable read'", "= 'read committed'"),
+        ("default_transaction_isolation", "'serializable'", "= 'read committed'"),
+    ])
+    func `a connection with wrong transactions is replaced`(
+        setting: String,
+        value: String,
+        words: String
+    ) async throws {
         let centre = try await Centre()
         let credentials = try await centre.fleet.add(gateway: "attic")
-        let readOnly = "ALTER ROLE gattherd_attic SET default_transaction_read_only = on"
-        _ = try await centre.rows(readOnly)
+        _ = try await centre.rows("ALTER ROLE gattherd_attic SET \(setting) = \(value)")
         let sink = try centre.sink(of: "attic", credentials)
-        #expect(try await Self.fault(sink)?.detail.contains("name the primary") == true)
+        #expect(try await Self.fault(sink)?.detail.contains(words) == true)
         // The setting is that of new connections; the first one keeps it.
-        _ = try await centre.rows("ALTER ROLE gattherd_attic RESET default_transaction_read_only")
+        _ = try await centre.rows("ALTER ROLE gattherd_attic RESET \(setting)")
         #expect(try await sink.deliver(Entries.numbered(1...20)).isEmpty)
         try await Self.expectAll(centre, 20)
     }

@@ -2,9 +2,16 @@
 enum FleetAppend {
     static let sql = #"""
         -- The id of the gateway to which the connected role belongs.
+        -- After waiting for a lock, a function must see what others have committed. With another isolation level, two
+        -- gateways that hear one advertisement would add two readings.
         CREATE OR REPLACE FUNCTION gattherd.caller() RETURNS int LANGUAGE plpgsql AS $$
         DECLARE id int;
         BEGIN
+            IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+                RAISE EXCEPTION 'transactions are % here: run ALTER ROLE "%" SET default_transaction_isolation = '
+                    '''read committed''', current_setting('transaction_isolation'), session_user
+                USING ERRCODE = '25000';
+            END IF;
             SELECT g.id INTO id FROM gattherd.gateway g WHERE g.role = session_user;
             IF id IS NULL THEN
                 RAISE EXCEPTION 'the role "%" belongs to no gateway', session_user USING ERRCODE = '42501';

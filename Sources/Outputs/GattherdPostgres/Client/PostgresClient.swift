@@ -24,10 +24,11 @@ package final class PostgresClient: Sendable {
         var mayContinue: Bool { !isCancelled.load(ordering: .relaxed) && SuspendingClock.now < deadline }
     }
 
-    /// The state of a server that refuses to write, after which another connection is made.
+    /// The class of states of unsuitable transactions, such as read-only ones, after which another connection is made.
     ///
-    /// A former primary that is a standby now, or a pool before it, may keep its connections.
-    private static let readOnly = "25006"
+    /// A former primary that is a standby now, or a pool before it, may keep its connections. A connection keeps the
+    /// default isolation level that it began with.
+    private static let wrongTransaction = "25"
     /// The time in which the server may confirm that it has cancelled a late statement.
     private static let cancellationTime = Duration.seconds(2)
     /// The maximum number of threads; a cancelled call may hang in a name lookup.
@@ -118,7 +119,7 @@ package final class PostgresClient: Sendable {
             connections.finish(keeping: connection)
             return value
         } catch {
-            let isKept = error.sqlState.map { $0 != Self.readOnly } ?? false
+            let isKept = error.sqlState.map { !$0.hasPrefix(Self.wrongTransaction) } ?? false
             connections.finish(keeping: isKept ? connection : nil)
             throw error
         }
