@@ -24,6 +24,7 @@ struct PostgresClientTests {
 
     @Test(arguments: [
         ("connection to server at \"10.0.0.1\", port 5432 failed: session is read-only", "name the primary", false),
+        ("FATAL: transaction blocks not allowed in statement pooling mode", "pool_mode = transaction", true),
         ("FATAL: pg_hba.conf rejects connection for host \"10.0.0.2\", user \"x\"", "allow this host and role", true),
     ])
     func `a refused connection is a fault with its remedy`(words: String, remedy: String, isLasting: Bool) throws {

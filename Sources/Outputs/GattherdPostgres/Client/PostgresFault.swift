@@ -32,6 +32,7 @@ extension OutputFault {
             ("server does not support SSL", "switch on TLS at the server: ssl = on in postgresql.conf"),
             ("invalid sslmode", "correct postgres.url"),
             ("unsupported startup parameter", "PgBouncer: ignore_startup_parameters = extra_float_digits"),
+            ("statement pooling mode", "PgBouncer: pool_mode = transaction"),
         ]
         let limits = ["too many connections", "too many clients", "connection slots", "no more connections allowed"]
         if words.contains("starting up") || words.contains("shutting down") {
