@@ -238,7 +238,7 @@ struct PostgresSinkTests {
         }
     }
 
-    @Test func `an entry that the centre can never store is refused`() async throws {
+    @Test func `an entry that the centre can never store is refused, and becomes a gap`() async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         _ = try await sink.cursor(in: .test)
@@ -258,6 +258,7 @@ struct PostgresSinkTests {
         try await sink.write([], after: 0, through: 1)
         try await sink.write([Entries.reading(2, (0, .integer(1)))], after: 1, through: 2)
         #expect(try await centre.value("SELECT seq FROM gattherd.history") == "2")
+        #expect(try await centre.rows("SELECT after, through FROM gattherd.gaps") == [["0", "1"]])
     }
 
     @Test func `gateways cannot write or read each other's rows, nor use each other's names`() async throws {

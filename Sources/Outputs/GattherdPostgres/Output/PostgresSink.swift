@@ -49,6 +49,8 @@ package final class PostgresSink: CursorKeepingSink {
     private static let conflictPause = Duration.seconds(30)
     /// The numbers of entries, which are exact as JSON numbers, and 0 for none.
     private static let numbers: ClosedRange<Int64> = 0...1 << 53
+    /// The reason of the gap in place of an entry that is left out.
+    private static let refusal = "the database refused this entry; the events of the gateway have the cause"
     private static let append: String = {
         let numbers = (1...37).map { "$\($0)" }.joined(separator: ", ")
         return "SELECT gattherd.append(\(numbers))"
@@ -139,6 +141,9 @@ package final class PostgresSink: CursorKeepingSink {
     package func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault) {
         let epoch = try knownEpoch()
         if let conflict = state.withLock(\.conflict) { throw Self.fault(conflict, url) }
+        guard !entries.isEmpty else {
+            return try await skip(JournalGap(after: after, through: through, reason: Self.refusal), in: epoch)
+        }
         let batch = BatchParameters(entries)
         let (hasCorrections, devices) = (batch.hasCorrections, batch.devices)
         let (time, errors) = (WallClock.microseconds, state.withLock(\.errors))
