@@ -86,6 +86,22 @@ struct FleetUpkeepTests {
         gateway.close()
     }
 
+    @Test func `rows that are kept for a million years do not stop the retention of others`() async throws {
+        let centre = try await Centre()
+        try await Self.deliverDays(6, to: centre)
+        try await Self.age(centre, by: 30)
+        _ = try await centre.rows(
+            """
+            UPDATE gattherd.retention SET keep = CASE kind WHEN 'samples' THEN interval '3 days' ELSE '1000000 years' END
+            """
+        )
+        try await Self.maintainAll(centre)
+        #expect(try await centre.value("SELECT count(*) <= 4 FROM gattherd.history") == "t")
+        #expect(try await centre.value("SELECT sum(n) FROM gattherd.history_minutes") == "6")
+        _ = try await centre.rows("UPDATE gattherd.retention SET keep = '1000000 years'")
+        try await Self.maintainAll(centre)
+    }
+
     @Test func `one gateway claims the retention before it deletes`() async throws {
         let centre = try await Centre()
         try await Self.deliverDays(6, to: centre)

@@ -34,9 +34,11 @@ enum FleetUpkeep {
             RETURN false;
         END $$;
 
-        -- The time before which rows of a kind are too old; NULL if they are kept for ever.
+        -- The time before which rows of a kind are too old; NULL if they are kept for ever, or for so long that
+        -- PostgreSQL may have no such time.
         CREATE OR REPLACE FUNCTION gattherd.keep_from(kind text) RETURNS timestamptz LANGUAGE sql STABLE AS $$
-            SELECT now() - r.keep FROM gattherd.retention r WHERE r.kind = keep_from.kind
+            SELECT now() - r.keep FROM gattherd.retention r
+            WHERE r.kind = keep_from.kind AND r.keep < interval '1000 years'
         $$;
 
         CREATE OR REPLACE FUNCTION gattherd.micros(moment timestamptz) RETURNS bigint LANGUAGE sql STABLE AS $$
@@ -124,8 +126,8 @@ enum FleetUpkeep {
             parent text;
         BEGIN
             FOR block IN
-                SELECT b.* FROM gattherd.blocks() b JOIN gattherd.retention r ON r.kind = b.kind
-                WHERE b.until <= gattherd.micros(now() - r.keep) ORDER BY b.since
+                SELECT b.* FROM gattherd.blocks() b
+                WHERE b.until <= gattherd.micros(gattherd.keep_from(b.kind)) ORDER BY b.since
             LOOP
                 CONTINUE WHEN block.kind = 'samples' AND gattherd.has_arrivals(block.since, block.until, cutoff);
                 -- The arrival of rows that are being inserted is known when their locks end. All locks that a drop
