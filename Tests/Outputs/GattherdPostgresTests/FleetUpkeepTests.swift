@@ -102,6 +102,25 @@ struct FleetUpkeepTests {
         try await Self.maintainAll(centre)
     }
 
+    @Test func `the retention leaves a partition that a person has detached`() async throws {
+        let centre = try await Centre()
+        try await Self.deliverDays(6, to: centre)
+        try await Self.age(centre, by: 30)
+        let days = try await centre.rows(
+            "SELECT relname FROM pg_class WHERE relname ~ '^sample_[0-9]{8}$' ORDER BY 1 LIMIT 2"
+        )
+        let (detached, next) = (try #require(days.first?.first), try #require(days.last?.first))
+        _ = try await centre.rows(
+            """
+            ALTER TABLE gattherd.sample_near DETACH PARTITION gattherd.\(detached);
+            UPDATE gattherd.retention SET keep = '3 days' WHERE kind = 'samples'
+            """
+        )
+        try await Self.maintainAll(centre)
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.\(detached)") == "1")
+        #expect(try await centre.value("SELECT to_regclass('gattherd.\(next)') IS NULL") == "t")
+    }
+
     @Test func `one gateway claims the retention before it deletes`() async throws {
         let centre = try await Centre()
         try await Self.deliverDays(6, to: centre)

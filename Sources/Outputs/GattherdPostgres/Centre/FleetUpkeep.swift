@@ -147,7 +147,7 @@ enum FleetUpkeep {
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN RETURN false;
         END $$;
 
-        -- The partitions with their times.
+        -- The partitions with their times; not those that a person has detached to keep them.
         CREATE OR REPLACE FUNCTION gattherd.blocks()
         RETURNS TABLE (name name, kind text, since bigint, until bigint) LANGUAGE sql STABLE AS $$
             SELECT c.relname, k.kind, d.since, d.since + k.length
@@ -158,7 +158,7 @@ enum FleetUpkeep {
             -- A timestamp without a time zone, because blocks begin at midnight UTC.
             CROSS JOIN LATERAL (SELECT extract(epoch FROM to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp)::bigint
                 * 1000000 AS since) AS d
-            WHERE c.relkind = 'r'
+            WHERE c.relispartition
         $$;
 
         -- Deletes up to 10,000 receptions, and later copies of readings, that are in no partition by day and whose
