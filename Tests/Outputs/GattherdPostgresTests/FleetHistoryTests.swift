@@ -51,6 +51,17 @@ struct FleetHistoryTests {
         return buckets
     }
 
+    @Test func `values have all their digits, whatever the default of the database`() async throws {
+        let centre = try await Centre()
+        let value = 0.1 + 0.2
+        try await centre.sink(of: "attic").deliver([Entries.reading(1, (0, .real(value)))])
+        _ = try await centre.rows("ALTER DATABASE fleet SET extra_float_digits = 0")
+        // The setting is that of new connections.
+        let history = Self.history(try Centre(server: centre.server))
+        #expect(try await Self.rows(history).map(\.value) == [.real(value)])
+        #expect(try await Self.buckets(history, .seconds(60)).map(\.max) == [value])
+    }
+
     @Test func `samples of all gateways come in the order of their times, more than a page of them`() async throws {
         let centre = try await Centre()
         try await centre.sink(of: "attic").deliver(Entries.numbered(1...3000), batch: 1000)

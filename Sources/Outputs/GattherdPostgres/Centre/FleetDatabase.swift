@@ -208,6 +208,8 @@ package final class FleetDatabase: Sendable {
     ) async throws(Failure) {
         do throws(PostgresError) {
             _ = try await client.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            // All digits of numbers, whatever the default of the database or the role is.
+            _ = try await client.run("SET LOCAL extra_float_digits = 1")
             let declaration = "DECLARE page NO SCROLL CURSOR FOR \(sql)"
             _ = try await client.run(declaration, arguments.map { .text($0) }, within: Self.longest)
             while true {
