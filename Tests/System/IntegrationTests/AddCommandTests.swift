@@ -117,6 +117,23 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: bench.folder.file("gattherd.d")))
     }
 
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `an addition that is interrupted while it listens changes nothing`(signal: Int32) async throws {
+        let bench = try await bench()
+        let errors = try OutputFile(bench.folder.file("err"))
+        let words = ["add", "C0:FF:EE:00:00:99", "--yes", "--seconds", "600"]
+        let child = try ChildProcess(
+            Programs.path("gattherd"),
+            words + ["--config", bench.folder.file("gattherd.yaml")],
+            errors: .descriptor(errors.descriptor)
+        )
+        defer { child.signal(SIGKILL) }
+        try await eventually { errors.lines.contains("listening for C0:FF:EE:00:00:99, at most 10m00s") }
+        child.signal(signal)
+        #expect(await child.wait() == .exited(1))
+        #expect(errors.lines.last == "gattherd: nothing was changed")
+    }
+
     @Test func `a key file makes a device of a sensor that encrypts`() async throws {
         let bench = try await bench()
         let key = try bench.folder.write("aff4d0995b7d1e176c0c33ecb9e70dcd\n", to: "shunt.key")

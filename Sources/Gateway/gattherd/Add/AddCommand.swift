@@ -66,6 +66,7 @@ struct AddCommand {
         let target = arguments.positional(0) ?? ""
         search = PeripheralSearch(
             target: BluetoothAddress(anyNotation: target).map { .address($0) } ?? .name(NamePattern(target)),
+            title: target,
             limit: .seconds(min(try arguments.seconds("seconds") ?? 20, 3600)),
             registry: registry
         )
@@ -115,17 +116,16 @@ struct AddCommand {
     }
 
     private func find() async throws(CommandFailure) -> HeardPeripheral {
-        let limit = RelativeTime.length(search.limit)
-        Terminal.printError("listening for \(Terminal.harmless(arguments.positional(0) ?? "")), at most \(limit)")
         let central = PeripheralClient.central(arguments, configuration)
-        let found: [HeardPeripheral]
+        let result: [HeardPeripheral]?
         do {
-            found = try await withCentral(on: PeripheralClient.bus(configuration), configuration: central) {
-                (central) async throws -> [HeardPeripheral] in try await search.run(central)
+            result = try await withCentral(on: PeripheralClient.bus(configuration), configuration: central) {
+                (central) async throws -> [HeardPeripheral]? in try await search.run(central)
             }
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(Terminal.harmless("\(error)"))")
         }
+        guard let found = result else { throw CommandFailure(.general, "gattherd: nothing was changed") }
         guard let first = found.first else {
             let advice = "switch it on or wake it, bring it nearer, and see: gattherd scan"
             throw CommandFailure(.unavailable, "gattherd: nothing of this name or address was heard; \(advice)")

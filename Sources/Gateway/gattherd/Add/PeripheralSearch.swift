@@ -22,25 +22,29 @@ struct PeripheralSearch {
     private static let most = 256
 
     let target: Target
+    /// The target as it was written, for people.
+    let title: String
     let limit: Duration
     let registry: ProfileRegistry
 
-    /// Listens until the peripheral was heard for long enough, the limit has passed, or a signal arrives.
+    /// Listens until the peripheral was heard for long enough, or the limit has passed.
     ///
-    /// - Returns: The peripherals that fit, the strongest signal first.
-    func run(_ central: Central) async throws -> [HeardPeripheral] {
+    /// - Returns: The peripherals that fit, the strongest signal first; `nil` if a signal requests the end.
+    func run(_ central: Central) async throws -> [HeardPeripheral]? {
         try await central.waitUntilReady()
         let heard = Locked<[BluetoothAddress: Advertisement]>([:])
-        try await listen(central, heard)
+        guard try await listen(central, heard) else { return nil }
         let fitting = heard.withLock { Array($0.values) }.map { found($0) }
         guard !fitting.isEmpty else { return connected(central) }
         return fitting.sorted { $0.rssi ?? 0 > $1.rssi ?? 0 }
     }
 
-    private func listen(_ central: Central, _ heard: Locked<[BluetoothAddress: Advertisement]>) async throws {
+    /// Records the advertisements that fit; returns false if a signal requests the end.
+    private func listen(_ central: Central, _ heard: Locked<[BluetoothAddress: Advertisement]>) async throws -> Bool {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
+        Terminal.printError("listening for \(Terminal.harmless(title)), at most \(RelativeTime.length(limit))")
         let (firsts, first) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        try await withThrowingTaskGroup(of: Void.self) { group in
+        return try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
                 for try await advertisement in central.scan(services: [], allowDuplicates: true)
                 where fits(advertisement) {
@@ -50,15 +54,24 @@ struct PeripheralSearch {
                     }
                     first.yield()
                 }
+                return true
             }
             group.addTask {
                 for await _ in firsts { break }
                 try? await Task.sleep(for: Self.settlingTime)
+                return true
             }
-            group.addTask { try? await Task.sleep(for: limit) }
-            group.addTask { for await _ in signals { break } }
-            _ = try await group.next()
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return true
+            }
+            group.addTask {
+                for await _ in signals { return false }
+                return true
+            }
+            let isComplete = try await group.next() ?? true
             group.cancelAll()
+            return isComplete
         }
     }
 
