@@ -6,6 +6,8 @@ import Glibc
 final class LineSource {
     private static let chunk = 262_144
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    /// The byte order marks of UTF-16.
+    private static let wideMarks: [[UInt8]] = [[0xFF, 0xFE], [0xFE, 0xFF]]
     /// The longest line, in bytes.
     private static let longest = 1 << 20
 
@@ -48,19 +50,21 @@ final class LineSource {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
                 defer { place = end + 1 }
-                return line(buffer[place..<end])
+                return try line(buffer[place..<end])
             }
             searched = buffer.count - place
             guard searched <= Self.longest else {
                 number += 1
                 throw failure("the line is longer than 1 MiB; one line is one value")
             }
-            guard try fill() else { return last() }
+            guard try fill() else { return try last() }
         }
     }
 
-    /// Returns true if the next bytes are `bytes`; consumes none.
+    /// Returns true if the next bytes are `bytes`; consumes only a byte order mark before them.
     func starts(with bytes: [UInt8]) throws(CommandFailure) -> Bool {
+        while buffer.count - place < bytes.count, try fill() {}
+        if number == 0, buffer[place...].starts(with: Self.byteOrderMark) { place += Self.byteOrderMark.count }
         while buffer.count - place < bytes.count, try fill() {}
         return buffer[place...].starts(with: bytes)
     }
@@ -77,15 +81,18 @@ final class LineSource {
         CommandFailure(.data, "\(name):\(max(1, number)): error: \(problem)")
     }
 
-    private func last() -> ArraySlice<UInt8>? {
+    private func last() throws(CommandFailure) -> ArraySlice<UInt8>? {
         guard place < buffer.count else { return nil }
         defer { place = buffer.count }
-        return line(buffer[place...])
+        return try line(buffer[place...])
     }
 
     /// Counts a line and skips a byte order mark.
-    private func line(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    private func line(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) -> ArraySlice<UInt8> {
         number += 1
+        guard number > 1 || !Self.wideMarks.contains(where: { bytes.starts(with: $0) }) else {
+            throw failure("the file is in UTF-16; write it in UTF-8: iconv -f UTF-16 -t UTF-8 FILE")
+        }
         return number == 1 && bytes.starts(with: Self.byteOrderMark) ? bytes.dropFirst(3) : bytes
     }
 

@@ -4,7 +4,7 @@ import GattherdModel
 /// Reads advertisements from lines of text: what `btmon` and `hcidump -R` print, or hexadecimal digits.
 ///
 /// A line of digits has the AD structures, or an HCI event that begins with `04 3E`. A time and an address may come
-/// before them. `#` begins a comment.
+/// before them. Bytes may have `0x` in front and commas between them. `#` begins a comment.
 package struct AdvertisementTextReader {
     private let file: String
     private var reports = AdvertisingReports()
@@ -13,6 +13,8 @@ package struct AdvertisementTextReader {
     private var packet: (digits: String, line: Int)?
     /// True once a line of `btmon` was read.
     private var isMonitor = false
+    /// True once the first line of `hcidump` was read.
+    private var isDump = false
 
     /// The parts of advertisements that `btmon` only describes in words.
     package var untranslated: Int { monitor.untranslated }
@@ -30,7 +32,16 @@ package struct AdvertisementTextReader {
         _ number: Int
     ) throws(CaptureError) -> [CapturedAdvertisement] {
         let text = String(decoding: line, as: UTF8.self)
-        if MonitorTextReader.isHeading(text) { isMonitor = true }
+        if Self.isDumpHeading(text) {
+            isDump = true
+            return []
+        }
+        if MonitorTextReader.isHeading(text) {
+            guard !isDump else {
+                throw CaptureError(file, number, "the bytes of the packets are missing; print them: hcidump -R")
+            }
+            isMonitor = true
+        }
         if isMonitor { return monitor.read(text) }
         if text.hasPrefix(">") || text.hasPrefix("<") {
             defer { packet = text.hasPrefix(">") ? (String(text.dropFirst()), number) : ("", number) }
@@ -45,6 +56,30 @@ package struct AdvertisementTextReader {
         return word.isEmpty ? finished : finished + [try advertisement(word, number)].flatMap(\.self)
     }
 
+    /// Returns the advertisements of an argument, which has commas between them.
+    ///
+    /// Commas between single bytes, as in the source text of a program, separate no advertisements.
+    ///
+    /// - Throws: ``CaptureError`` if one is invalid.
+    package static func advertisements(
+        inArgument text: String,
+        of option: String
+    ) throws(CaptureError) -> [CapturedAdvertisement] {
+        let parts = text.split(separator: ",")
+        let areBytes = parts.allSatisfy { octets($0)?.count == 1 }
+        var reader = AdvertisementTextReader(file: option)
+        var found: [CapturedAdvertisement] = []
+        for part in areBytes ? [text[...]] : parts { found += try reader.read(part.utf8, 1) }
+        return try found + reader.finish()
+    }
+
+    /// Returns the bytes of hexadecimal digits, which may have `0x` in front and commas between them; `nil` otherwise.
+    package static func octets(_ text: some StringProtocol) -> [UInt8]? {
+        let words = text.split { $0.isWhitespace || $0 == "," }
+        let digits = words.map { $0.hasPrefix("0x") || $0.hasPrefix("0X") ? $0.dropFirst(2) : $0[...] }
+        return Hexadecimal.octets(digits.joined(separator: " "))
+    }
+
     /// Returns the advertisements that the end of the file completes.
     package mutating func finish() throws(CaptureError) -> [CapturedAdvertisement] {
         isMonitor ? monitor.finish() : try finishPacket()
@@ -54,6 +89,11 @@ package struct AdvertisementTextReader {
         guard let packet else { return [] }
         self.packet = nil
         return packet.digits.isEmpty ? [] : try event(try octets(packet.digits, packet.line), nil, packet.line)
+    }
+
+    /// True for the two lines that `hcidump` prints first.
+    private static func isDumpHeading(_ text: String) -> Bool {
+        text.hasPrefix("HCI sniffer - ") || text.hasPrefix("device: ") && text.contains(" snap_len: ")
     }
 
     private mutating func advertisement(
@@ -66,7 +106,7 @@ package struct AdvertisementTextReader {
             found.time = time
             words.removeFirst()
         }
-        if let address = words.first.flatMap({ BluetoothAddress($0) }), words.count > 1 {
+        if let address = words.first.flatMap(Self.address), words.count > 1 {
             found.address = address
             words.removeFirst()
         }
@@ -88,9 +128,16 @@ package struct AdvertisementTextReader {
         }
     }
 
+    /// Returns the address of a word such as `C0:FF:EE:00:00:01`; `nil` for words without separators.
+    private static func address(_ word: Substring) -> BluetoothAddress? {
+        word.utf8.count == 17 ? BluetoothAddress(anyNotation: word) : nil
+    }
+
     private func octets(_ text: String, _ number: Int) throws(CaptureError) -> [UInt8] {
-        let digits = text.hasPrefix("0x") || text.hasPrefix("0X") ? text.dropFirst(2) : text[...]
-        if let octets = Hexadecimal.octets(digits), !octets.isEmpty { return octets }
+        if let octets = Self.octets(text), !octets.isEmpty { return octets }
+        guard !text.contains(where: { $0 == "\0" || $0 == "\u{FFFD}" }) else {
+            throw CaptureError(file, number, "this is neither text nor a btsnoop trace; write one: btmon -w FILE")
+        }
         throw CaptureError(
             file,
             number,

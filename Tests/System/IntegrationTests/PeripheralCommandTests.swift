@@ -226,4 +226,23 @@ import Testing
         #expect(code == 65)
         #expect(try String(contentsOfFile: folder.file("err"), encoding: .utf8).contains(path + message))
     }
+
+    @Test(arguments: [
+        (Data([0xFF, 0xFE, 0x30, 0, 0x32, 0]), Int32(65), ":1: error: the file is in UTF-16; write it in UTF-8"),
+        (Data([0xFE, 0xFF, 0, 0x30, 0, 0x0A]), 65, ":1: error: the file is in UTF-16; write it in UTF-8"),
+        (Data(), 0, " has no values and no advertisements"),
+        (Data("\u{FEFF}".utf8) + Data(#"{"capture":1,"advertisements":true}"#.utf8), 0, " has no values and no"),
+    ])
+    func `an empty recording and text of another encoding are reported`(
+        contents: Data,
+        code: Int32,
+        message: String
+    ) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("air")
+        try contents.write(to: URL(fileURLWithPath: path))
+        let ended = try await Programs.run(Programs.path("gattherd"), ["replay", path], errors: folder.file("err"))
+        #expect(ended.0 == code)
+        #expect(try String(contentsOfFile: folder.file("err"), encoding: .utf8).contains(path + message))
+    }
 }

@@ -63,6 +63,21 @@ import Testing
         #expect(explanation == "skipped: a frame of ruuvi begins with 05\n")
     }
 
+    @Test func `a profile begins with an advertisement as programs write it, but not with a connection`() async throws {
+        let folder = try TemporaryFolder()
+        let new = ["profile", "new", "porch", "--output", "-", "--from-advertisement"]
+        let bytes = "0x02, 0x01, 0x06, 0x05, 0xFF, 0xFF, 0xFF, 0xC4, 0x09"
+        let (code, text) = try await Programs.run(Programs.path("gattherd"), new + [bytes])
+        #expect(code == 0)
+        #expect(text.contains(#"{hex: "C4 09""#), "\(text)")
+        let header = #"{"capture":1,"address":"C0:FF:EE:00:00:01","name":"Strap","services":[]}"#
+        let path = try folder.write(header + "\n", to: "strap.jsonl")
+        let errors = folder.file("errors")
+        #expect(try await Programs.run(Programs.path("gattherd"), new + [path], errors: errors) == (65, ""))
+        let message = "gattherd: \(path) is of a connection; capture with --advertisements, or use --from-device\n"
+        #expect(try String(contentsOfFile: errors, encoding: .utf8) == message)
+    }
+
     @Test(arguments: ["", "00", "01 48"])
     func `a payload that does not decode ends with exit code 65`(hex: String) async throws {
         #expect(try await profile("decode", "heart-rate", "2a37", hex) == (65, ""))

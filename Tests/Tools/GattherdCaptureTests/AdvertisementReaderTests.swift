@@ -89,7 +89,8 @@ struct AdvertisementReaderTests {
 
     @Test(arguments: [
         "0201060 5FF9904 0507", "02:01:06:05:FF:99:04:05:07", "0x02010605FF99040507",
-        "  02 01 06 05 ff 99 04 05 07   # a comment",
+        "  02 01 06 05 ff 99 04 05 07   # a comment", "0x02 0x01 0x06 0x05 0xff 0x99 0X04 0x05 0x07",
+        "0x02, 0x01, 0x06, 0x05, 0xFF, 0x99, 0x04, 0x05, 0x07,",
     ])
     func `a line of digits is an advertisement`(text: String) throws {
         #expect(try read(text) == [CapturedAdvertisement(octets: Self.structures)])
@@ -101,17 +102,34 @@ struct AdvertisementReaderTests {
         #expect(found == [CapturedAdvertisement(time: time, address: Self.address, octets: Self.structures)])
     }
 
+    @Test(arguments: ["C0:FF:EE:00:00:01", "c0-ff-ee-00-00-01", "c0:ff:ee:00:00:01"])
+    func `an address may be written with either separator`(word: String) throws {
+        let found = try read("\(word) 0x02010605FF99040507")
+        #expect(found == [CapturedAdvertisement(address: Self.address, octets: Self.structures)])
+    }
+
+    @Test(
+        arguments: [
+            ("02 01 06, 05 FF 99 04 05 07", [[2, 1, 6], [5, 0xFF, 0x99, 4, 5, 7]]),
+            ("0x02, 0x01, 0x06", [[2, 1, 6]]),
+            ("> 04 3E 0F 02 01 00 01 01 00 00 EE FF C0 03 02 01 06 C4", [[2, 1, 6]]),
+            ("", []), (" , ", []),
+        ] as [(String, [[UInt8]])]
+    )
+    func `an argument has advertisements with commas between them`(text: String, octets: [[UInt8]]) throws {
+        let found = try AdvertisementTextReader.advertisements(inArgument: text, of: "--advertisement")
+        #expect(found.map(\.octets) == octets)
+    }
+
     @Test func `an HCI event in digits is recognised`() throws {
         let digits = Hexadecimal.text(([0x04] + Self.event(Self.structures)).span)
         #expect(try read(digits) == [CapturedAdvertisement(address: Self.address, rssi: -60, octets: Self.structures)])
     }
 
     @Test func `packets of hcidump may span lines`() throws {
-        let text = """
-            HCI sniffer - Bluetooth packet analyzer ver 5.66
-            """
-        #expect(throws: CaptureError.self) { try read(text) }
         let dump = """
+            HCI sniffer - Bluetooth packet analyzer ver 5.66
+            device: hci0 snap_len: 1500 filter: 0xffffffff
             < 01 0C 20 02 01 00
             > 04 0E 04 01 0C 20 00
             > 04 3E 15 02 01 00 01 01 00 00 EE FF C0 09 02 01 06 05 FF
@@ -121,6 +139,24 @@ struct AdvertisementReaderTests {
             """
         let found = try read(dump)
         #expect(found.map(\.octets) == [Self.structures, Self.structures])
+    }
+
+    @Test func `the text of hcidump without bytes is an error`() {
+        let text = """
+            HCI sniffer - Bluetooth packet analyzer ver 5.66
+            device: hci0 snap_len: 1500 filter: 0xffffffff
+            > HCI Event: LE Meta Event (0x3e) plen 24
+            """
+        let error = #expect(throws: CaptureError.self) { try read(text) }
+        let problem = "the bytes of the packets are missing; print them: hcidump -R"
+        #expect(error?.description == "air.txt:3: error: \(problem)")
+    }
+
+    @Test(arguments: ["\u{0}\u{1}\u{2}", "\u{FFFD}PNG"])
+    func `a file that is no text is an error`(text: String) {
+        let error = #expect(throws: CaptureError.self) { try read(text) }
+        let problem = "this is neither text nor a btsnoop trace; write one: btmon -w FILE"
+        #expect(error?.description == "air.txt:1: error: \(problem)")
     }
 
     @Test(arguments: [

@@ -25,10 +25,33 @@ struct CaptureFile {
         source = try LineSource(path: path)
     }
 
-    /// Passes each entry on, in order.
+    /// Returns the advertisements in the argument of an option.
+    ///
+    /// - Throws: ``CommandFailure`` if one is invalid.
+    static func advertisements(
+        inArgument text: String,
+        of option: String
+    ) throws(CommandFailure) -> [CapturedAdvertisement] {
+        do throws(CaptureError) {
+            return try AdvertisementTextReader.advertisements(inArgument: text, of: option)
+        } catch {
+            throw CommandFailure(.usage, "gattherd: \(Terminal.harmless(error.reason))")
+        }
+    }
+
+    /// Passes each entry on, in order; says so if there is none.
     ///
     /// - Throws: ``CommandFailure`` for the first invalid line, and whatever `body` throws.
     func forEach(_ body: (Entry) throws(CommandFailure) -> Void) throws(CommandFailure) {
+        var isEmpty = true
+        try read { (entry) throws(CommandFailure) in
+            isEmpty = false
+            try body(entry)
+        }
+        if isEmpty { Terminal.printError("gattherd: \(source.name) has no values and no advertisements") }
+    }
+
+    private func read(_ body: (Entry) throws(CommandFailure) -> Void) throws(CommandFailure) {
         if try source.starts(with: SnoopReader.magic) { return try readTrace(body) }
         if try source.starts(with: [UInt8(ascii: "{")]) { return try readCapture(body) }
         try readText(body)

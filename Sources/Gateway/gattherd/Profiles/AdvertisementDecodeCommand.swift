@@ -54,15 +54,8 @@ struct AdvertisementDecodeCommand {
 
     /// Returns the advertisements of `--advertisement`, with the sender's address.
     private func advertisements() throws(CommandFailure) -> [CapturedAdvertisement] {
-        var reader = AdvertisementTextReader(file: "--advertisement")
-        var found: [CapturedAdvertisement] = []
-        for text in (arguments.value("advertisement") ?? "").split(separator: ",", omittingEmptySubsequences: false) {
-            do throws(CaptureError) {
-                found += try reader.read(text.utf8, 1)
-            } catch {
-                throw CommandFailure(.usage, "gattherd: \(Terminal.harmless(error.reason))")
-            }
-        }
+        let text = arguments.value("advertisement") ?? ""
+        let found = try CaptureFile.advertisements(inArgument: text, of: "--advertisement")
         guard !found.isEmpty else {
             throw CommandFailure(.usage, "gattherd: --advertisement has no advertisement; write its AD structures")
         }

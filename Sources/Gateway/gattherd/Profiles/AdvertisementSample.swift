@@ -16,26 +16,26 @@ struct AdvertisementSample {
     /// - Throws: ``CommandFailure`` if the input is wrong, or has no data of one device.
     init(_ input: String, _ arguments: Arguments) throws(CommandFailure) {
         address = try SenderOptions(arguments).address
-        let texts = input.split(separator: ",")
-        let isHexadecimal = texts.allSatisfy { text in
-            Hexadecimal.octets(text.hasPrefix("0x") ? text.dropFirst(2) : text).map { !$0.isEmpty } ?? false
-        }
+        let isHexadecimal = input.isEmpty || AdvertisementTextReader.octets(input)?.isEmpty == false
+        try select(
+            isHexadecimal
+                ? try CaptureFile.advertisements(inArgument: input, of: "--from-advertisement")
+                : try Self.advertisements(of: input)
+        )
+    }
+
+    private static func advertisements(of path: String) throws(CommandFailure) -> [CapturedAdvertisement] {
         var advertisements: [CapturedAdvertisement] = []
-        if isHexadecimal {
-            var reader = AdvertisementTextReader(file: "--from-advertisement")
-            for text in texts {
-                do throws(CaptureError) {
-                    advertisements += try reader.read(text.utf8, 1)
-                } catch {
-                    throw CommandFailure(.usage, "gattherd: \(Terminal.harmless(error.reason))")
-                }
+        try CaptureFile(path: path).forEach { (entry) throws(CommandFailure) in
+            guard case .advertisement(let advertisement) = entry else {
+                throw CommandFailure(
+                    .data,
+                    "gattherd: \(path) is of a connection; capture with --advertisements, or use --from-device"
+                )
             }
-        } else {
-            try CaptureFile(path: input).forEach { (entry) throws(CommandFailure) in
-                if case .advertisement(let advertisement) = entry { advertisements.append(advertisement) }
-            }
+            advertisements.append(advertisement)
         }
-        try select(advertisements)
+        return advertisements
     }
 
     /// Returns the skeleton of a profile of the advertisements.
