@@ -200,6 +200,16 @@ import Testing
         #expect(errors(in: device).count == 1001)
     }
 
+    @Test func `a message lists a few profiles, and names the command that lists many`() {
+        let names = (1...21).map { "profile-\($0)" }
+        let few = ConfigProblem.unknownProfile("x", nearest: nil, known: Array(names.prefix(2))).description
+        #expect(few == "no profile is named 'x'; choose one of profile-1, profile-2")
+        let many = ConfigProblem.unknownProfile("x", nearest: nil, known: names).description
+        #expect(many == "no profile is named 'x'; choose one of: gattherd profile list")
+        let near = ConfigProblem.unknownProfile("profile-x", nearest: "profile-1", known: names).description
+        #expect(near.hasSuffix("did you mean 'profile-1'?"))
+    }
+
     @Test(arguments: [
         ("gatway: x", "unknown key 'gatway' in the configuration; did you mean 'gateway'?"),
         ("mqtt: {url: 'mqtt://a', retian: true}", "unknown key 'retian' in 'mqtt'; did you mean 'retain'?"),

@@ -97,10 +97,12 @@ import Testing
         arguments: [
             (["add", "GVH5075*", "--yes"], 65, "several are possible; state its address instead of the name"),
             (["add", "C0:FF:EE:00:00:34", "--yes"], 65, "no profile decodes what C0:FF:EE:00:00:34 advertises"),
-            (["add", "C0:FF:EE:00:00:99", "--yes", "--seconds", "1"], 69, "nothing of this name or address was heard"),
+            (["add", "c0ffee000099", "--yes", "--seconds", "1"], 69, "gattherd: C0:FF:EE:00:00:99 was not heard; "),
+            (["add", "strap", "--yes", "--seconds", "1"], 69, "no name or model 'strap' was heard (upper and"),
+            (["add", "", "--yes"], 64, "gattherd add: ADDRESS|NAME is empty"),
             (["add", "C0:FF:EE:00:00:33", "--yes"], 65, "its advertisements are encrypted. VictronConnect shows it"),
             (["add", "C0:FF:EE:00:00:09", "--yes"], 65, "is already the device 'probe'"),
-            (["add", "GVH5075_0123", "--yes", "--name", "Two Words"], 64, "'Two Words' is not a name"),
+            (["add", "C0:FF:EE:00:00:99", "--yes", "--name", "Two Words"], 64, "'Two Words' is not a name"),
             (["add", "GVH5075_0123", "--yes", "--name", "probe"], 78, "probe.yaml:3:11: error: "),
             (["add", "GVH5075_0123", "--yes", "--profile", "gove"], 78, "did you mean 'govee'?"),
         ] as [([String], Int32, String)]

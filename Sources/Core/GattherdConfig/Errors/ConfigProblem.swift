@@ -93,6 +93,8 @@ extension ConfigProblem: CustomStringConvertible {
         case .profile(let reason): reason
         case .unknownProfile(let name, _, let known) where known.isEmpty:
             "no profile is named '\(Self.shown(name))': there are no profiles; install them, or correct profiles.paths"
+        case .unknownProfile(let name, nil, let known) where known.count > Self.longestList:
+            "no profile is named '\(Self.shown(name))'; choose one of: gattherd profile list"
         case .unknownProfile(let name, let nearest, let known):
             "no profile is named '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
         case .unknownName(let name, let what, let nearest, let known):
@@ -108,6 +110,9 @@ extension ConfigProblem: CustomStringConvertible {
         case .exposedSecret(let advice): advice
         }
     }
+
+    /// The maximum number of profiles that a message lists.
+    private static let longestList = 20
 
     /// The first 80 characters of a text, without control characters.
     private static func shown(_ text: String) -> String {

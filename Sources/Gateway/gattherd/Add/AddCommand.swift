@@ -72,6 +72,14 @@ struct AddCommand {
         )
         timeout = .seconds(min(try arguments.seconds("wait") ?? 60, 3600))
         prompt = Prompt(isSilent: arguments.has("yes"))
+        guard !target.isEmpty else { throw arguments.misuse("ADDRESS|NAME is empty") }
+        if let name = arguments.value("name"), !Slug.isValid(name) {
+            throw arguments.misuse(Self.problem(ofName: name))
+        }
+    }
+
+    private static func problem(ofName name: String) -> String {
+        "'\(name)' is not a name; write a-z, 0-9, '-' and '_', 64 of them at most"
     }
 
     func run() async throws(CommandFailure) {
@@ -128,7 +136,7 @@ struct AddCommand {
         guard let found = result else { throw CommandFailure(.general, "gattherd: nothing was changed") }
         guard let first = found.first else {
             let advice = "switch it on or wake it, bring it nearer, and see: gattherd scan"
-            throw CommandFailure(.unavailable, "gattherd: nothing of this name or address was heard; \(advice)")
+            throw CommandFailure(.unavailable, "gattherd: \(search.silence); \(advice)")
         }
         guard found.count > 1 else { return first }
         let lines = found.map { "\($0.address)  \($0.rssi.map { "\($0) dBm" } ?? "connected")  \($0.title)" }
@@ -169,7 +177,8 @@ struct AddCommand {
             throw CommandFailure(
                 .data,
                 "gattherd: no profile decodes what \(found.address) advertises; state one with --profile, look for a "
-                    + "catalogue entry in docs/catalogue.md, or see what it has: gattherd inspect \(found.address)"
+                    + "catalogue entry in docs/catalogue.md, see what it has: gattherd inspect \(found.address), "
+                    + "or write a profile: docs/profiles.md"
             )
         }
         let lines = found.candidates.map { "\($0.profile)  \($0.name)" }
@@ -184,16 +193,13 @@ struct AddCommand {
     ) throws(CommandFailure) -> String {
         let taken = Set(configuration.devices.map(\.name.value))
         let standard = found.proposedName(identity, taken: taken)
-        let name =
-            if let stated = arguments.value("name") {
-                stated
-            } else {
-                try prompt.text("Name of the device", standard: standard)
-            }
-        guard Slug.isValid(name) else {
-            throw arguments.misuse("'\(name)' is not a name; write a-z, 0-9, '-' and '_', 64 of them at most")
+        if let stated = arguments.value("name") { return stated }
+        guard prompt.isInteractive else { return standard }
+        while true {
+            let name = try prompt.text("Name of the device", standard: standard)
+            if Slug.isValid(name) { return name }
+            Terminal.printError(Terminal.harmless("gattherd: \(Self.problem(ofName: name))"))
         }
-        return name
     }
 
     private func keyFile(_ name: String, _ identity: Identification?) throws(CommandFailure) -> String? {

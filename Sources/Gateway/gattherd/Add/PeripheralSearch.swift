@@ -27,6 +27,14 @@ struct PeripheralSearch {
     let limit: Duration
     let registry: ProfileRegistry
 
+    /// The outcome if nothing was heard.
+    var silence: String {
+        switch target {
+        case .address(let address): "\(address) was not heard"
+        case .name: "no name or model '\(Terminal.harmless(title))' was heard (upper and lower case matter)"
+        }
+    }
+
     /// Listens until the peripheral was heard for long enough, or the limit has passed.
     ///
     /// - Returns: The peripherals that fit, the strongest signal first; `nil` if a signal requests the end.
