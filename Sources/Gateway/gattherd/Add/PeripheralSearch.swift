@@ -39,7 +39,6 @@ struct PeripheralSearch {
     ///
     /// - Returns: The peripherals that fit, the strongest signal first; `nil` if a signal requests the end.
     func run(_ central: Central) async throws -> [HeardPeripheral]? {
-        try await central.waitUntilReady()
         let heard = Locked<[BluetoothAddress: Advertisement]>([:])
         guard try await listen(central, heard) else { return nil }
         let fitting = heard.withLock { Array($0.values) }.map { found($0) }
@@ -54,6 +53,7 @@ struct PeripheralSearch {
         let (firsts, first) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
+                try await central.waitUntilReady()
                 for try await advertisement in central.scan(services: [], allowDuplicates: true)
                 where fits(advertisement) {
                     heard.withLock { heard in
@@ -70,6 +70,7 @@ struct PeripheralSearch {
                 return true
             }
             group.addTask {
+                try await central.waitUntilReady()
                 try? await Task.sleep(for: limit)
                 return true
             }
