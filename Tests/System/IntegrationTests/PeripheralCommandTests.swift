@@ -194,6 +194,7 @@ import Testing
 
     @Test(arguments: [
         (["capture", "prob", "x.jsonl"], 65, "there is no device 'prob'; did you mean 'probe'?"),
+        (["capture", "all", "x.jsonl"], 64, "of 'all' only advertisements can be recorded; add --advertisements"),
         (["capture", "probe", "/nowhere/x.jsonl"], 73, "/nowhere/x.jsonl"),
         (["capture", "probe", "x.jsonl", "--count", "0"], 64, "--count is a number from 1"),
         (["profile", "new", "Two Words"], 64, "'Two Words' is not a name"),

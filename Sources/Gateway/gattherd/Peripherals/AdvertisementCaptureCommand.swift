@@ -41,10 +41,13 @@ struct AdvertisementCaptureCommand {
     /// True if the arguments name advertisements, or a device that only advertises.
     static func applies(to arguments: Arguments) throws(CommandFailure) -> Bool {
         if arguments.has("advertisements") { return true }
-        guard let configuration = try PeripheralClient.configuration(arguments) else { return false }
+        let configuration = try PeripheralClient.configuration(arguments)
         let who = arguments.positional(0) ?? ""
-        let device = PeripheralClient.device(who, among: configuration.devices)
-        guard let device, device.profiles != nil else { return false }
+        let device = PeripheralClient.device(who, among: configuration?.devices ?? [])
+        guard who != everything || device != nil else {
+            throw arguments.misuse("of 'all' only advertisements can be recorded; add --advertisements")
+        }
+        guard let configuration, let device, device.profiles != nil else { return false }
         do throws(ConfigErrors) {
             return device.isListenedTo(with: try configuration.loadProfiles())
         } catch {
