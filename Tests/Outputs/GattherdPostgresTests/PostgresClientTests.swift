@@ -69,12 +69,12 @@ struct PostgresClientTests {
     @Test func `a server that never becomes ready fails each call, and blocks none`() async throws {
         let server = try HostileServer(.unfinished)
         let client = try Self.client(server)
-        for _ in 0..<8 {
+        // On a slow machine the time may be over before a connection is made.
+        while server.count < 8 {
             let error = await #expect(throws: PostgresError.self) {
                 _ = try await client.run("SELECT x", within: .milliseconds(200))
             }
-            #expect(error?.kind == .cancelled)
+            try #require(error?.kind == .cancelled)
         }
-        #expect(server.count >= 8)
     }
 }
