@@ -93,6 +93,28 @@ struct RecordFaultTests {
         #expect(trial.greatestError <= 1, "seed \(seed)")
     }
 
+    @Test(arguments: [20, 46, 60, Int.max], [true, false])
+    func `numbers that wrap within the first download are stored once if the newest records come first`(
+        cut: Int,
+        isKilled: Bool
+    ) {
+        var rule = RecordBench().rule
+        rule.wrapBits = 8
+        var bench = RecordBench(rule: rule)
+        (bench.device.numberBits, bench.device.capacity, bench.device.isNewestFirst) = (8, 96, true)
+        bench.procedure = .accessControlPoint(width: 1)
+        bench.make(300)
+        bench.connect(cutAfter: cut)
+        if isKilled { bench.kill() }
+        for _ in 0..<2 {
+            bench.make(3)
+            #expect(bench.connect() == .complete)
+        }
+        #expect(bench.wrong(except: bench.overwritten).isEmpty)
+        #expect(bench.greatestError(bench.times) <= 1)
+        #expect(bench.notices.isEmpty)
+    }
+
     @Test func `links that always end early get past the point where the numbers wrap`() {
         var rule = RecordBench().rule
         rule.wrapBits = 8

@@ -127,6 +127,12 @@ struct RecordProgress: Hashable, Sendable {
         }
     }
 
+    /// Raises the numbers of all records.
+    mutating func raiseNumbers(by round: Int64) {
+        first = first.map { $0 &+ round }
+        update { $0.number += round }
+    }
+
     /// Adds a record that follows the ones before without a hole, as far as is known.
     ///
     /// - Parameters:

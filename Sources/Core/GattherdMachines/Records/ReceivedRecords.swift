@@ -62,6 +62,11 @@ struct ReceivedRecords: Hashable, Sendable {
         runs.remove(at: next)
     }
 
+    /// Raises all numbers.
+    mutating func raiseNumbers(by round: Int64) {
+        runs = runs.map { Run(first: $0.first + round, last: $0.last + round, step: $0.step) }
+    }
+
     /// Removes the numbers through `number`.
     mutating func removeAll(through number: Int64) {
         runs = runs.compactMap { run in

@@ -213,6 +213,7 @@ public struct RecordTracker: Hashable, Sendable {
         if isTimed, isListed(record, isUnique: true), number <= newestNumber { return .duplicate }
         // The older records that follow a live one may have numbers from before a wrap.
         if done == nil, top == nil, request == nil || isLive(dated) { mark.number += round }
+        if precedesWrap(mark, dated) { raiseNumbers(by: round) }
         // A record of another stream may belong to this one, also if this one is known.
         defer { (lastNumber, lastTime) = (mark.number, min(now, Timestamp(microseconds: mark.time))) }
         if let earlier = earlierNumber(of: mark, record.reading) {
@@ -254,6 +255,21 @@ public struct RecordTracker: Hashable, Sendable {
         if distance > half { distance -= highest + 1 }
         if distance < -half { distance += highest + 1 }
         return newest + distance < 0 ? number : newest + distance
+    }
+
+    /// True for the first record from before a wrap, if the device sends the newest records first.
+    private func precedesWrap(_ mark: Mark, _ dated: DeviceClock.Dated) -> Bool {
+        guard round > 0, done == nil, let top, top.receipt == nil, dated.isComparable else { return false }
+        return mark.number > top.number + round / 2 && mark.time < top.time
+    }
+
+    /// Raises the numbers of the first download, so that older records can have lower ones.
+    private mutating func raiseNumbers(by round: Int64) {
+        top?.number += round
+        topAtStart?.number += round
+        repeated = repeated.map { $0 + round }
+        progress.raiseNumbers(by: round)
+        received.raiseNumbers(by: round)
     }
 
     /// Examines a record whose age identifies it.
