@@ -240,6 +240,25 @@ struct RecordTrackerTests {
         #expect(tracker.receive(record, at: now) == .store(now, doubt: "the record has no time"))
     }
 
+    @Test(arguments: [Int64.max, .min])
+    func `a damaged correction of the gateway's clock moves no time`(correction: Int64) {
+        var rule = RecordBench().rule
+        (rule.number, rule.time) = (nil, .age(.init(metric: 1, unit: .seconds(1))))
+        rule.interval = .init(metric: 2, unit: .seconds(1))
+        var before = RecordTracker(rule, boot: "a")
+        let (now, minute) = (Timestamp(microseconds: 1_750_000_000_000_000), Int64(60_000_000))
+        before.setBase(1_600_000_000_000_000)
+        before.begin(.all, at: now)
+        _ = before.receive(ReceivedRecord(age: 0, interval: minute), at: now)
+        before.complete()
+        var tracker = RecordTracker(rule, restoring: before.state, boot: "b", correction: correction)
+        #expect(tracker.newest == now)
+        tracker.begin(.all, at: now)
+        #expect(tracker.receive(ReceivedRecord(age: 0, interval: minute), at: now) == .duplicate)
+        let later = Timestamp(microseconds: now.microseconds + minute)
+        #expect(tracker.receive(ReceivedRecord(age: 0, interval: minute), at: later) == .store(later, doubt: nil))
+    }
+
     @Test func `a setting of the device's clock still counts after a step of the gateway's clock`() {
         var clock = DeviceClock(earlier: [], [])
         let hour: Int64 = 3_600_000_000

@@ -23,7 +23,9 @@ extension RecordTracker {
         (done, top, before) = (Mark(fields[2]), Mark(fields[5]), Mark(fields[6]))
         progress = RecordProgress(first: Int64(fields[3]), front: Mark(fields[4]))
         clock = DeviceClock(fields[7])
-        defer { if boot.isEmpty || fields[9] != boot { leaveBoot(correction: correction) } }
+        // A damaged correction would make differences of times overflow.
+        let isPlausible = correction.magnitude <= Self.latest.magnitude
+        defer { if boot.isEmpty || fields[9] != boot { leaveBoot(correction: isPlausible ? correction : 0) } }
         if fields.count == 11 {
             list = ListedRecords(fields[10].split(separator: ",").compactMap { UInt32($0, radix: 36) })
         }
