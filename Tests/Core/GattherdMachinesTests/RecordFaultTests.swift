@@ -93,16 +93,23 @@ struct RecordFaultTests {
         #expect(trial.greatestError <= 1, "seed \(seed)")
     }
 
+    /// A device with numbers of a byte, and a ring of 96 records.
+    private static func wrapping(seed: UInt64 = 1) -> RecordBench {
+        var rule = RecordBench().rule
+        rule.wrapBits = 8
+        var bench = RecordBench(seed: seed, rule: rule)
+        (bench.device.numberBits, bench.device.capacity) = (8, 96)
+        bench.procedure = .accessControlPoint(width: 1)
+        return bench
+    }
+
     @Test(arguments: [20, 46, 60, Int.max], [true, false])
     func `numbers that wrap within the first download are stored once if the newest records come first`(
         cut: Int,
         isKilled: Bool
     ) {
-        var rule = RecordBench().rule
-        rule.wrapBits = 8
-        var bench = RecordBench(rule: rule)
-        (bench.device.numberBits, bench.device.capacity, bench.device.isNewestFirst) = (8, 96, true)
-        bench.procedure = .accessControlPoint(width: 1)
+        var bench = Self.wrapping()
+        bench.device.isNewestFirst = true
         bench.make(300)
         bench.connect(cutAfter: cut)
         if isKilled { bench.kill() }
@@ -113,6 +120,25 @@ struct RecordFaultTests {
         #expect(bench.wrong(except: bench.overwritten).isEmpty)
         #expect(bench.greatestError(bench.times) <= 1)
         #expect(bench.notices.isEmpty)
+    }
+
+    @Test(arguments: 1...60 as ClosedRange<UInt64>)
+    func `cuts and kills of a first download that brings the newest records first store none twice`(seed: UInt64) {
+        var bench = Self.wrapping(seed: seed)
+        bench.device.isNewestFirst = true
+        bench.make(250 + bench.number(below: 100))
+        for _ in 0..<4 {
+            bench.connect(cutAfter: bench.number(below: 110))
+            if bench.number(below: 2) == 0 { bench.kill() }
+            bench.make(bench.number(below: 8))
+        }
+        for _ in 0..<2 {
+            #expect(bench.connect() == .complete)
+            bench.make(5)
+        }
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong(except: bench.overwritten).isEmpty)
+        #expect(bench.greatestError(bench.times) <= 1)
     }
 
     @Test func `links that always end early get past the point where the numbers wrap`() {

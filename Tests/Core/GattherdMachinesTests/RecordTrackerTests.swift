@@ -42,14 +42,17 @@ struct RecordTrackerTests {
         #expect(bench.greatestError(times) <= 1)
     }
 
-    @Test(arguments: 1...100 as ClosedRange<UInt64>)
-    func `numbers that wrap are followed, also if the ring has records from before`(seed: UInt64) {
+    @Test(arguments: 1...100 as ClosedRange<UInt64>, [true, false])
+    func `numbers that wrap are followed, also if the ring has records from before`(
+        seed: UInt64,
+        isNewestFirst: Bool
+    ) {
         var rule = RecordBench(seed: seed).rule
         rule.wrapBits = 8
         var bench = RecordBench(seed: seed, rule: rule)
         bench.device.numberBits = 8
         bench.procedure = .accessControlPoint(width: 1)
-        bench.device.capacity = 100
+        (bench.device.capacity, bench.device.isNewestFirst) = (100, isNewestFirst)
         for _ in 0..<20 {
             bench.make(bench.number(below: 40))
             bench.connect(cutAfter: bench.number(below: 120))
