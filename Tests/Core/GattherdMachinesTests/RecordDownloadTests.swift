@@ -65,6 +65,32 @@ struct RecordDownloadTests {
         #expect(machine.handle(.drained(present(2)), at: .zero) == [.complete, .drain])
     }
 
+    @Test func `a device that has overwritten all records from before a wrap is asked for all`() {
+        var machine = machine()
+        let known = facts { ($0.resumption, $0.highest, $0.isAtWrap) = (0xFFFF, 0xFFFF, true) }
+        _ = machine.handle(.opened(known), at: .zero)
+        _ = machine.handle(.response([5, 0, 0, 0]), at: .zero)
+        #expect(machine.handle(.response([6, 0, 1, 6]), at: .zero) == [.drain])
+        let none = present { ($0.resumption, $0.highest, $0.isAtWrap) = (0xFFFF, 0xFFFF, true) }
+        #expect(machine.handle(.drained(none), at: .zero) == [.begin(.allAfterNone), .write([1, 1])])
+    }
+
+    @Test func `late answers to an aborted request lose no record`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        #expect(machine.handle(.progress(present()), at: .seconds(30)) == [.write([3, 0])])
+        #expect(machine.handle(.progress(present()), at: .seconds(35)) == [.drain])
+        #expect(machine.handle(.drained(present()), at: .seconds(35)) == [.end, .write([4, 1])])
+        #expect(machine.handle(.response([6, 0, 3, 1]), at: .seconds(36)).isEmpty)
+        #expect(machine.handle(.response([5, 0, 3, 0]), at: .seconds(36)) == [.begin(.all), .write([1, 1])])
+        #expect(machine.handle(.response([6, 0, 3, 1]), at: .seconds(37)).isEmpty)
+        #expect(machine.handle(.response([6, 0, 1, 1]), at: .seconds(37)) == [.drain])
+        let lacking = present(2) { ($0.count, $0.stored) = (1, 1) }
+        let again: [DownloadMachine.Step] = [.begin(.all, .repetition), .write([1, 1])]
+        #expect(machine.handle(.drained(lacking), at: .seconds(37)) == again)
+    }
+
     @Test func `a device that cannot filter is asked for all`() {
         var machine = machine()
         _ = machine.handle(.opened(facts { $0.resumption = 9 }), at: .zero)

@@ -141,6 +141,19 @@ struct RecordFaultTests {
         #expect(bench.greatestError(bench.times) <= 1)
     }
 
+    @Test(arguments: [20, 256], [5, Int.max])
+    func `a device that finds none of its records by their number is asked for all`(count: Int, cut: Int) {
+        var bench = Self.wrapping()
+        bench.device.hidesNumbers = true
+        bench.make(count)
+        #expect(bench.connect() == .complete)
+        bench.make(10)
+        bench.connect(cutAfter: cut)
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong(except: bench.overwritten).isEmpty)
+        #expect(bench.notices.isEmpty)
+    }
+
     @Test func `links that always end early get past the point where the numbers wrap`() {
         var rule = RecordBench().rule
         rule.wrapBits = 8

@@ -54,6 +54,8 @@ struct RecordingDevice {
     var isNewestFirst = false
     /// True if it knows the operator "within range of".
     var hasRanges = true
+    /// True if it answers each request with a number as if it had no such record.
+    var hidesNumbers = false
     /// True if the index of a block is a record's number, and not its place in the ring.
     var isNumbered = true
     /// True if it dates its records by the time that it is told.
@@ -110,6 +112,7 @@ struct RecordingDevice {
         let number = { (octets: ArraySlice<UInt8>) in octets.reversed().reduce(Int64(0)) { $0 << 8 | Int64($1) } }
         let chosen: [Record]
         switch request.dropFirst().first {
+        case 3 where hidesNumbers, 4 where hidesNumbers: chosen = []
         case 3: chosen = ring.filter { $0.number >= number(operands) }
         case 4 where !hasRanges: return Answer(end: [6, 0, request.first ?? 0, 4])
         case 4:

@@ -199,8 +199,9 @@ public struct DownloadMachine: Sendable {
             return transfer(choice.next(beyond: range, facts), at: now)
         }
         if request.isFiltered, relation != .continuation {
-            if facts.isAtWrap { return transfer(choice.afterWrap(of: facts), .continuation, at: now) }
+            // All records of the device may be from after the wrap, and more than a range holds.
             if ending == .none { return transfer(.allAfterNone, at: now) }
+            if facts.isAtWrap { return transfer(choice.afterWrap(of: facts), .continuation, at: now) }
         }
         if let again = repetition(of: request) { return transfer(again.request, again.relation, at: now) }
         if case .request = procedure, isUnexpectedlyEmpty(request) { return transfer(.allAfterNone, at: now) }
