@@ -92,7 +92,8 @@ struct FleetUpkeepTests {
         try await Self.age(centre, by: 30)
         _ = try await centre.rows(
             """
-            UPDATE gattherd.retention SET keep = CASE kind WHEN 'samples' THEN interval '3 days' ELSE '1000000 years' END
+            UPDATE gattherd.retention
+            SET keep = CASE kind WHEN 'samples' THEN interval '3 days' ELSE '1000000 years' END
             """
         )
         try await Self.maintainAll(centre)
@@ -118,6 +119,29 @@ struct FleetUpkeepTests {
         )
         try await Self.maintainAll(centre)
         #expect(try await centre.value("SELECT count(*) FROM gattherd.\(detached)") == "1")
+        #expect(try await centre.value("SELECT to_regclass('gattherd.\(next)') IS NULL") == "t")
+    }
+
+    @Test func `the retention passes over a foreign table in place of a partition`() async throws {
+        let centre = try await Centre()
+        try await Self.deliverDays(6, to: centre)
+        try await Self.age(centre, by: 30)
+        let days = try await centre.rows(
+            "SELECT relname FROM pg_class WHERE relname ~ '^sample_[0-9]{8}$' ORDER BY 1 LIMIT 2"
+        )
+        let (foreign, next) = (try #require(days.first?.first), try #require(days.last?.first))
+        let bounds = "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = '\(foreign)'"
+        let span = try await centre.value(bounds)
+        _ = try await centre.rows(
+            """
+            CREATE FOREIGN DATA WRAPPER archive;
+            CREATE SERVER archive FOREIGN DATA WRAPPER archive;
+            DROP TABLE gattherd.\(foreign);
+            CREATE FOREIGN TABLE gattherd.\(foreign) PARTITION OF gattherd.sample_near \(span) SERVER archive;
+            UPDATE gattherd.retention SET keep = '3 days' WHERE kind = 'samples'
+            """
+        )
+        try await Self.maintainAll(centre)
         #expect(try await centre.value("SELECT to_regclass('gattherd.\(next)') IS NULL") == "t")
     }
 

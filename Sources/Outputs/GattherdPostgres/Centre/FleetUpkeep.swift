@@ -158,7 +158,8 @@ enum FleetUpkeep {
             -- A timestamp without a time zone, because blocks begin at midnight UTC.
             CROSS JOIN LATERAL (SELECT extract(epoch FROM to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp)::bigint
                 * 1000000 AS since) AS d
-            WHERE c.relispartition
+            -- No foreign tables, which DROP TABLE refuses.
+            WHERE c.relispartition AND c.relkind IN ('r', 'p')
         $$;
 
         -- Deletes up to 10,000 receptions, and later copies of readings, that are in no partition by day and whose
