@@ -29,7 +29,8 @@ public protocol CursorKeepingSink: BatchSink {
 
     /// Writes consecutive entries in one transaction, and moves the receiver's cursor from `after` to `through`.
     ///
-    /// No entries only move the cursor. If the cursor is not at `after`, throw a fault: the cursor is asked again.
+    /// There are no entries if the receiver has refused the only one up to `through`. If the cursor is not at `after`,
+    /// throw a fault: the cursor is asked again.
     func write(_ entries: [JournalEntry], after: Int64, through: Int64) async throws(OutputFault)
 
     /// Records that the entries of the gap, which begins at the receiver's cursor, are permanently missing, and moves
