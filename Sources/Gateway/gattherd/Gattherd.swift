@@ -15,7 +15,7 @@ enum Gattherd {
         .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
         .backup, .restore, .migrate,
         .configurationSet, .configurationUnset, .configurationSchema, .configurationPage, .configurationManual,
-        .fleetInit, .fleetUpgrade, .fleetAdd, .fleetRename, .fleetStatus, .fleetDevices, .fleetWhy,
+        .fleetInit, .fleetUpgrade, .fleetAdd, .fleetRename, .fleetRemove, .fleetStatus, .fleetDevices, .fleetWhy,
         .profileList, .profileModels, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs,
         .profileNew,
         .capture, .replay, .simulate, .completions,

@@ -111,7 +111,7 @@ struct PostgresFaultTests {
                 "REVOKE EXECUTE ON FUNCTION gattherd.position FROM gattherd_attic",
                 "GRANT EXECUTE ON FUNCTION gattherd.position TO gattherd_attic", .misconfigured, "gattherd fleet add"
             ),
-            ("ALTER ROLE gattherd_attic NOLOGIN", "ALTER ROLE gattherd_attic LOGIN", .misconfigured, "ALTER ROLE"),
+            ("ALTER ROLE gattherd_attic NOLOGIN", "ALTER ROLE gattherd_attic LOGIN", .misconfigured, "fleet add"),
             (
                 "ALTER ROLE gattherd_attic CONNECTION LIMIT 0", "ALTER ROLE gattherd_attic CONNECTION LIMIT -1",
                 .unavailable, "too many connections"

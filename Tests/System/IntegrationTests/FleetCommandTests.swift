@@ -90,6 +90,19 @@ struct FleetCommandTests {
         await server.stop()
     }
 
+    @Test func `a removed gateway is in no status until it is added again`() async throws {
+        #expect(try await run("fleet", "init", url).code == 0)
+        for name in ["attic", "cellar"] { #expect(try await run("fleet", "add", url, name).code == 0) }
+        let removed = try await run("fleet", "remove", url, "attic")
+        #expect(removed.code == 0 && removed.text.contains("gattherd_attic"), "\(removed)")
+        let status = try await run("fleet", "status", url)
+        #expect(status.text.contains("cellar") && !status.text.contains("attic"), "\(status)")
+        #expect(try await run("fleet", "remove", url, "loft").code == 69)
+        #expect(try await run("fleet", "add", url, "attic").code == 0)
+        #expect(try await run("fleet", "status", url).text.contains("attic"))
+        await server.stop()
+    }
+
     @Test func `the status warns of rows without a partition that keep new partitions from being made`() async throws {
         #expect(try await run("fleet", "init", url).code == 0)
         #expect(try await run("fleet", "status", url).errors.isEmpty)

@@ -162,7 +162,7 @@ struct FleetCommands {
             """
             SELECT gateway, version, to_char(last_seen AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), lag,
                 round(clock_offset::numeric, 1), devices, errors, gaps, problem
-            FROM gattherd.gateways ORDER BY gateway
+            FROM gattherd.gateways WHERE problem IS DISTINCT FROM 'removed' ORDER BY gateway
             """
         )
         try await warnOfMissingPartitions()

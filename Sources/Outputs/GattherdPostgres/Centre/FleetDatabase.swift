@@ -62,7 +62,10 @@ package final class FleetDatabase: Sendable {
         DO $$
         DECLARE role name;
         BEGIN
-            FOR role IN SELECT g.role FROM gattherd.gateway g JOIN pg_catalog.pg_roles r ON r.rolname = g.role LOOP
+            FOR role IN
+                SELECT g.role FROM gattherd.gateway g JOIN pg_catalog.pg_roles r ON r.rolname = g.role
+                WHERE r.rolcanlogin
+            LOOP
                 PERFORM gattherd.admit(role);
             END LOOP;
         END $$;
@@ -177,7 +180,7 @@ package final class FleetDatabase: Sendable {
     }
 
     /// True if a role is none of a gateway: it may change the schema, or other roles.
-    private static func isPrivileged(_ role: String, _ connection: FleetTransaction) throws(PostgresError) -> Bool {
+    static func isPrivileged(_ role: String, _ connection: FleetTransaction) throws(PostgresError) -> Bool {
         let rows = try connection.rows(
             """
             SELECT EXISTS (

@@ -110,9 +110,11 @@ enum FleetViews {
             (SELECT count(DISTINCT q.device) FROM gattherd.metric_series q WHERE q.gateway = g.id) AS devices,
             (SELECT count(*) FROM gattherd.gap p JOIN gattherd.journal o ON o.id = p.journal
                 WHERE o.gateway = g.id) AS gaps,
-            (SELECT 'several gateways have this name' FROM gattherd.run r
-                WHERE r.gateway = g.id AND r.since = 'infinity'
-                    AND r.seen BETWEEN now() - interval '6 minutes' AND now() + interval '1 minute' LIMIT 1) AS problem
+            coalesce(
+                (SELECT 'removed' FROM pg_catalog.pg_roles o WHERE o.rolname = g.role AND NOT o.rolcanlogin),
+                (SELECT 'several gateways have this name' FROM gattherd.run r
+                    WHERE r.gateway = g.id AND r.since = 'infinity' AND r.seen
+                        BETWEEN now() - interval '6 minutes' AND now() + interval '1 minute' LIMIT 1)) AS problem
         FROM gattherd.gateway g
         LEFT JOIN LATERAL (SELECT * FROM gattherd.journal j WHERE j.gateway = g.id
             ORDER BY j.since DESC, j.id DESC LIMIT 1) AS j ON true;

@@ -28,7 +28,7 @@ extension OutputFault {
             ("pg_hba.conf rejects", "allow this host and role in pg_hba.conf of the server"),
             ("certificate", "write postgres.ca_file or --ca-file, and use the name of the certificate in the URL"),
             ("does not exist", "create it, or correct postgres.url"),
-            ("is not permitted to log in", "run at the centre: ALTER ROLE … LOGIN"),
+            ("is not permitted to log in", "run at the centre: gattherd fleet add"),
             ("server does not support SSL", "switch on TLS at the server: ssl = on in postgresql.conf"),
             ("invalid sslmode", "correct postgres.url"),
             ("unsupported startup parameter", "PgBouncer: ignore_startup_parameters = extra_float_digits"),
