@@ -67,6 +67,17 @@ struct FleetUpkeepTests {
         gateway.close()
     }
 
+    @Test(arguments: ["REPEATABLE READ", "SERIALIZABLE"])
+    func `the retention does nothing in a transaction that does not see what arrives`(level: String) async throws {
+        let centre = try await Centre()
+        let client = PostgresClient(try Centre.url(centre.server.port, user: "postgres"))
+        _ = try await client.run("BEGIN ISOLATION LEVEL \(level)")
+        #expect(try await client.run("SELECT gattherd.maintain()") == [["f"]])
+        _ = try await client.run("COMMIT")
+        #expect(try await client.run("SELECT gattherd.maintain()") == [["t"]], "it is due")
+        client.close()
+    }
+
     @Test func `the retention does not deadlock with a gateway that is about to insert`() async throws {
         let centre = try await Centre()
         try await Self.deliverDays(6, to: centre)
