@@ -27,6 +27,22 @@ struct FleetDatabaseTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "20")
     }
 
+    @Test func `a command sees the changes of the one before, whatever the default isolation level is`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.rows("ALTER DATABASE fleet SET default_transaction_isolation = 'serializable'")
+        let other = PostgresClient(try Centre.url(centre.server.port, user: "postgres"))
+        _ = try await other.run("BEGIN")
+        _ = try await other.run("SELECT pg_advisory_xact_lock(1195463752, 0)")
+        _ = try await other.run("INSERT INTO gattherd.gateway (name, role) VALUES ('attic', 'gattherd_attic')")
+        // The setting is that of new connections.
+        let fleet = try Centre(server: centre.server).fleet
+        async let added = fleet.add(gateway: "attic")
+        while try await centre.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {}
+        _ = try await other.run("COMMIT")
+        #expect(try await added.role == "gattherd_attic")
+        other.close()
+    }
+
     @Test func `an upgrade recreates missing functions and lets the gateways call them`() async throws {
         let centre = try await Centre()
         _ = try await centre.fleet.add(gateway: "attic")

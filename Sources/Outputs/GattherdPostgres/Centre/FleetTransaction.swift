@@ -13,8 +13,10 @@ struct FleetTransaction {
     private static let searchPath = "SET LOCAL search_path = pg_catalog, pg_temp"
 
     /// Runs `body` between BEGIN and COMMIT, while no other command does.
+    ///
+    /// Behind the lock, statements must see the changes of the command before.
     func perform<Value>(_ body: (FleetTransaction) throws(PostgresError) -> Value) throws(PostgresError) -> Value {
-        try script("BEGIN")
+        try script("BEGIN ISOLATION LEVEL READ COMMITTED")
         do throws(PostgresError) {
             try script(Self.searchPath)
             try script(Self.lock)
