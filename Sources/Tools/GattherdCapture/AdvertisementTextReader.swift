@@ -36,7 +36,7 @@ package struct AdvertisementTextReader {
             isDump = true
             return []
         }
-        if MonitorTextReader.isHeading(text) {
+        if !isMonitor, MonitorTextReader.isHeading(text) {
             guard !isDump else {
                 throw CaptureError(file, number, "the bytes of the packets are missing; print them: hcidump -R")
             }

@@ -29,11 +29,16 @@ struct MonitorTextReader {
     private var event: (time: Timestamp?, isAdvertising: Bool) = (nil, false)
     private(set) var untranslated = 0
 
-    /// True for the first line of btmon, and of each of its events.
+    /// The beginnings of btmon's first line, of its packets and notes, and of the parts that have advertisements.
+    private static let headings = [
+        "Bluetooth monitor ver", "> HCI Event:", "< HCI Command:", "> ACL Data ", "< ACL Data ", "@ ", "= ",
+        "LE Advertising Report", "LE Extended Advertising Report",
+    ]
+
+    /// True for a line with which the text of btmon, or an excerpt of it, may begin.
     static func isHeading(_ line: String) -> Bool {
-        ["Bluetooth monitor ver", "> HCI Event:", "< HCI Command:", "@ MGMT ", "= Note:", "= New Index:"].contains {
-            line.plain.hasPrefix($0)
-        }
+        let text = line.plain.trimmed
+        return headings.contains { text.hasPrefix($0) }
     }
 
     /// Reads one line, and returns the advertisements that it completes.

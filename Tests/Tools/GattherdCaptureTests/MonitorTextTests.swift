@@ -56,6 +56,27 @@ struct MonitorTextTests {
         #expect(found == [CapturedAdvertisement(time: time, address: address, rssi: -70, octets: octets)])
     }
 
+    @Test(arguments: [
+        "@ RAW Open: btmon (privileged) version 2.22                          {0x0002} 0.1",
+        "= Open Index: 00:00:5E:00:53:00                                      [hci0] 0.1",
+        "> ACL Data RX: Handle 64 flags 0x02 dlen 11                          #1 [hci0] 0.1",
+        "# a comment",
+    ])
+    func `an excerpt may begin at any packet or note, or with the report`(first: String) throws {
+        let found = try read(
+            """
+            \(first)
+                  LE Advertising Report (0x02)
+                    Num reports: 1
+                    Event type: Connectable undirected - ADV_IND (0x00)
+                    Address: C0:FF:EE:00:00:02 (Static)
+                    Data length: 3
+                    Flags: 0x06
+            """
+        )
+        #expect(found.map(\.octets) == [[2, 1, 6]])
+    }
+
     @Test func `manufacturer data, short names, power and other spellings are made again`() throws {
         let found = try read(
             """
