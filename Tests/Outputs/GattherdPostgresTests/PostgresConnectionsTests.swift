@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdMachines
 import GattherdOutputs
 import GattherdSync
 import TestKit
@@ -23,10 +24,10 @@ struct PostgresConnectionsTests {
         /// The number of connections that were tried.
         let attempts = Locked(0)
 
-        init() async throws {
+        init(surplusTime: Duration = .seconds(600)) async throws {
             centre = try await Centre()
             let credentials = try await centre.fleet.add(gateway: "attic")
-            let (url, connections) = (try Centre.url(centre.server.port), PostgresConnections())
+            let (url, connections) = (try Centre.url(centre.server.port), PostgresConnections(surplusTime: surplusTime))
             let client = { [attempts] in
                 PostgresClient(url, user: credentials.role, connections: connections) {
                     attempts.withLock { $0 += 1 }
@@ -74,18 +75,29 @@ struct PostgresConnectionsTests {
     }
 
     @Test func `the second connection is closed when one is enough`() async throws {
-        let site = try await Site()
+        let site = try await Site(surplusTime: .zero)
         let lock = try await site.lock()
         let long = Task { try await site.output.run(Self.long) }
         try await eventually { try await site.isWaiting() }
         _ = try await site.leases.run("SELECT 1")
-        #expect(try await site.centre.value(Self.count) == "2")
+        #expect(site.attempts.withLock { $0 } == 2)
         lock.close()
         _ = try await long.value
-        try await eventually {
+        try await eventually { try await site.centre.value(Self.count) == "1" }
+    }
+
+    @Test func `the second connection is kept from one slow batch to the next`() async throws {
+        #expect(PostgresConnections().surplusTime > LeaseMachine.Policy().calmPause * 2)
+        let site = try await Site()
+        for _ in 0..<2 {
+            let lock = try await site.lock()
+            let long = Task { try await site.output.run(Self.long) }
+            try await eventually { try await site.isWaiting() }
             _ = try await site.leases.run("SELECT 1")
-            return try await site.centre.value(Self.count) == "1"
+            lock.close()
+            _ = try await long.value
         }
+        #expect(site.attempts.withLock { $0 } == 2)
     }
 
     @Test func `clients take turns if the server has no second connection`() async throws {
@@ -99,6 +111,21 @@ struct PostgresConnectionsTests {
         lock.close()
         _ = try await long.value
         #expect(try await next.value == [["1"]])
+    }
+
+    @Test func `a cancelled call gives up its turn`() async throws {
+        let site = try await Site()
+        _ = try await site.centre.rows("ALTER ROLE gattherd_attic CONNECTION LIMIT 1")
+        let lock = try await site.lock()
+        let long = Task { try await site.output.run(Self.long) }
+        try await eventually { try await site.isWaiting() }
+        let next = Task { try await site.leases.run("SELECT 1") }
+        try await eventually { site.attempts.withLock { $0 } == 2 }
+        next.cancel()
+        await #expect(throws: PostgresError.self) { try await next.value }
+        lock.close()
+        _ = try await long.value
+        #expect(try await site.leases.run("SELECT 1") == [["1"]])
     }
 
     @Test func `a client that closes leaves the connection to the other one`() async throws {

@@ -29,9 +29,9 @@ package final class PostgresConnections: Sendable {
         var waiting: [UInt64] = []
         var lastTicket: UInt64 = 0
 
-        /// Removes a connection that was idle for long, if there is another one.
-        mutating func removeSurplus(at now: SuspendingClock.Instant) -> Idle? {
-            guard busy + idle.count > 1, let oldest = idle.first, oldest.since + surplusTime <= now else { return nil }
+        /// Removes a connection that has been idle since `limit`, if there is another one.
+        mutating func removeSurplus(idleSince limit: SuspendingClock.Instant) -> Idle? {
+            guard busy + idle.count > 1, let oldest = idle.first, oldest.since <= limit else { return nil }
             return idle.removeFirst()
         }
     }
@@ -44,14 +44,18 @@ package final class PostgresConnections: Sendable {
 
     /// The longest wait for a connection of another call, before a second one is opened.
     private static let patience = Duration.milliseconds(100)
-    /// The time after which an idle connection is closed, if there is another one.
-    private static let surplusTime = Duration.seconds(1)
     /// The connections of this process.
     private static let all = Locked<[Target: PostgresConnections]>([:])
 
+    /// The time after which an idle connection is closed, if there is another one.
+    ///
+    /// Longer than the pause between exchanges of leases: beside slow batches, each would open a connection otherwise.
+    let surplusTime: Duration
     private let state = Locked(State())
 
-    package init() {}
+    package init(surplusTime: Duration = .seconds(5)) {
+        self.surplusTime = surplusTime
+    }
 
     /// Returns the connections of this process to a target.
     static func shared(to target: Target) -> PostgresConnections {
@@ -122,7 +126,7 @@ package final class PostgresConnections: Sendable {
             state.busy -= 1
             let hasOthers = state.busy + state.idle.count > 0
             if let kept, state.clients > 0 { state.idle.append(kept) }
-            return (state.removeSurplus(at: now), hasOthers)
+            return (state.removeSurplus(idleSince: now - surplusTime), hasOthers)
         }
         _ = closed
         return hasOthers
