@@ -132,6 +132,23 @@ struct FleetCommandTests {
         await server.stop()
     }
 
+    @Test func `the status does not count connections of replication`() async throws {
+        let small = try await PostgresServer(settings: ["max_connections=13"])
+        try await small.start()
+        try await small.rows("CREATE DATABASE fleet")
+        let url = "postgresql://postgres@127.0.0.1:\(small.port)/fleet"
+        #expect(try await run("fleet", "init", url).code == 0)
+        let replicas = (0..<8).map { _ in
+            Task { try await small.rows("SELECT pg_sleep(600)", database: "dbname=fleet replication=database") }
+        }
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender'"
+        try await eventually { try await small.value(count) == "8" }
+        #expect(try await run("fleet", "status", url).errors.isEmpty)
+        await small.stop()
+        for replica in replicas { _ = await replica.result }
+        await server.stop()
+    }
+
     @Test func `a wrong name, a wrong URL and a centre that is away end with the remedy`() async throws {
         #expect(try await run("fleet", "init", url).code == 0)
         #expect(try await run("fleet", "add", url, "attic").code == 0)

@@ -3,9 +3,13 @@ import GattherdPostgres
 
 extension FleetCommands {
     /// The used and the usable connections of the server, if fewer than three are left.
+    ///
+    /// Replication and autovacuum have slots of their own. The type of another role's connection may be hidden.
     private static let scarceConnections = """
         SELECT used.n, usable.n FROM
-            (SELECT pg_catalog.sum(d.numbackends) AS n FROM pg_catalog.pg_stat_database d) AS used,
+            (SELECT pg_catalog.count(*) AS n FROM pg_catalog.pg_stat_activity a
+                WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL
+                AND coalesce(a.backend_type, 'client backend') = 'client backend') AS used,
             (SELECT pg_catalog.current_setting('max_connections')::int
                 - pg_catalog.current_setting('superuser_reserved_connections')::int
                 - coalesce(pg_catalog.current_setting('reserved_connections', true), '0')::int AS n) AS usable
