@@ -128,6 +128,16 @@ struct PostgresConnectionsTests {
         #expect(try await site.leases.run("SELECT 1") == [["1"]])
     }
 
+    @Test func `an exchange of leases with its report takes one turn`() async throws {
+        let site = try await Site()
+        // Closed clients open a connection for each turn.
+        site.output.close()
+        site.leases.close()
+        let url = try Centre.url(site.centre.server.port)
+        _ = try await PostgresLeases(site.leases, url: url, gateway: "attic").exchange([], within: .seconds(20))
+        #expect(site.attempts.withLock { $0 } == 1)
+    }
+
     @Test func `a client that closes leaves the connection to the other one`() async throws {
         let site = try await Site()
         let process = try await site.output.run(Self.process)

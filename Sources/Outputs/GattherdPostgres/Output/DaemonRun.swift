@@ -22,7 +22,17 @@ package struct DaemonRun: Sendable {
         _ client: PostgresClient,
         within limit: Duration
     ) async throws(PostgresError) -> String? {
-        let answer = try await client.run("SELECT gattherd.attend($1)", [.text(id)], within: limit)
+        try await client.perform(within: limit) { (connection, call) throws(PostgresError) in
+            try attend(connection, call)
+        }
+    }
+
+    /// Reports like ``attend(_:within:)`` within a call.
+    func attend(
+        _ connection: PostgresConnection,
+        _ call: PostgresClient.Call
+    ) throws(PostgresError) -> String? {
+        let answer = try connection.run("SELECT gattherd.attend($1)", [.text(id)]) { call.mayContinue }
         guard let conflict = answer.first?.first ?? nil else { return nil }
         return "\(conflict.onOneLine); give one of them another name, and run at the centre: gattherd fleet add"
     }

@@ -31,34 +31,31 @@ package final class PostgresLeases: Sendable {
 
     /// Writes bids, performs operations and returns the leases of these devices, in one statement.
     ///
+    /// Before that, it reports at intervals that the daemon is alive. One call has both statements, so that no batch
+    /// gets the connection between them.
+    ///
     /// - Throws: ``OutputFault`` with cause and remedy. Then it is not known whether the operations were performed.
     package func exchange(
         _ requests: [LeaseRequest],
         within limit: Duration
     ) async throws(OutputFault) -> [LeaseRow] {
-        let end = SuspendingClock.now + limit
-        try await attendIfDue(within: limit)
-        do throws(PostgresError) {
-            let rest = max(end - SuspendingClock.now, .zero)
-            let rows = try await client.run(Self.statement, parameters(requests), within: rest)
-            return LeaseRow.all(rows)
-        } catch {
-            throw OutputFault(error, at: url)
-        }
-    }
-
-    /// Reports at intervals that the daemon is alive; fails if an older one has the same name.
-    private func attendIfDue(within limit: Duration) async throws(OutputFault) {
         let now = SuspendingClock.now
-        if let next = nextAttendance.withLock(\.self), now < next { return }
-        let conflict: String?
+        let isAttendanceDue = nextAttendance.withLock(\.self).map { $0 <= now } ?? true
+        let parameters = parameters(requests)
+        let (conflict, rows): (String?, [[String?]])
         do throws(PostgresError) {
-            conflict = try await daemon.attend(client, within: limit)
+            (conflict, rows) = try await client.perform(within: limit) {
+                [daemon] (connection, call) throws(PostgresError) in
+                let conflict = isAttendanceDue ? try daemon.attend(connection, call) : nil
+                if conflict != nil { return (conflict, []) }
+                return (nil, try connection.run(Self.statement, parameters) { call.mayContinue })
+            }
         } catch {
             throw OutputFault(error, at: url)
         }
         if let conflict { throw OutputFault(.misconfigured, "\(url): \(conflict)") }
-        nextAttendance.withLock { $0 = now + attendancePause }
+        if isAttendanceDue { nextAttendance.withLock { $0 = now + attendancePause } }
+        return LeaseRow.all(rows)
     }
 
     package func close() { client.close() }
