@@ -206,7 +206,9 @@ extension ModelDescriptor {
         switch source {
         case .manufacturer(let company): companies[company] = octets
         case .manufacturers(let all): companies[all.first ?? 0] = Array(octets.dropFirst(2))
-        case .anyManufacturer: companies[0] = Array(octets.dropFirst(2))
+        case .anyManufacturer:
+            let company = octets.prefix(2).reversed().reduce(0) { $0 << 8 | UInt16($1) }
+            companies[company] = Array(octets.dropFirst(2))
         case .serviceData(let uuid): services[uuid] = octets
         case nil: break
         }
