@@ -38,7 +38,7 @@ for log in "$logs"/*.log; do
     grep -E '^(✘|↳)' "$log" >&2
   else
     tail -40 "$log" >&2
-    echo "make: it ended early, or was stopped after 20 minutes" >&2
+    echo "make: it ended early, or was stopped after 30 minutes" >&2
   fi
 done
 exit "$status"
