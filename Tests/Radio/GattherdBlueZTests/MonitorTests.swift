@@ -1,10 +1,12 @@
-import GattherdBlueZ
 import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
 import GattherdModel
 import GattherdSync
+import TestKit
 import Testing
+
+@testable import GattherdBlueZ
 
 /// Advertisements that bluetoothd reports without a scan.
 @Suite(.timeLimit(.minutes(1))) struct MonitorTests {
@@ -154,5 +156,30 @@ import Testing
             #expect(sink.heard.state.map(\.rssi) == [-50])
             #expect(sink.heard.state.map(\.name) == ["strap"])
         }
+    }
+
+    @Test func `advertisements are read together while many come one by one`() async throws {
+        try await Stage.run { stage in
+            var strength: Int16 = -40
+            try await eventually {
+                strength = strength == -40 ? -41 : -40
+                await stage.fake.setDevice(["RSSI": .int16(strength)])
+                try await stage.events.next { if case .peripheralChanged = $0 { true } else { false } }
+                return await stage.central.isReadingPaused
+            }
+        }
+    }
+
+    @Test func `an advertisement may be read a little later, and other changes of a device may not`() {
+        func mayWait(_ properties: KeyValuePairs<String, DBusValue>, _ invalidated: [String] = []) -> Bool {
+            PropertyChanges(changed: .properties(properties), invalidated: invalidated).areOfAdvertisementOnly
+        }
+        #expect(mayWait(["RSSI": .int16(-60)]))
+        #expect(mayWait(["RSSI": .int16(-60), "TxPower": .int16(4), "ServiceData": .properties([:])]))
+        #expect(!mayWait(["RSSI": .int16(-60), "Connected": .boolean(true)]))
+        #expect(!mayWait(["RSSI": .int16(-60), "ServicesResolved": .boolean(true)]))
+        #expect(!mayWait(["Connected": .boolean(false)]))
+        #expect(!mayWait(["RSSI": .int16(-60)], ["Name"]))
+        #expect(!mayWait([:], ["RSSI"]))
     }
 }

@@ -17,6 +17,19 @@ final class SensorWatch: AdvertisementSink {
         let sensor: Sensor
         var presence = SensorPresence()
         var sighting: SupervisorStatus.Sighting?
+
+        /// Records an advertisement; returns its new frames, and whether the sensor was away, or `nil` if it is none
+        /// of the sensor's.
+        mutating func record(
+            _ advertisement: HeardAdvertisement,
+            at time: Timestamp,
+            now: SuspendingClock.Instant
+        ) -> (sensor: Sensor, isBack: Bool, new: [SensorPresence.New])? {
+            guard sensor.mayBeHeard(advertisement) else { return nil }
+            let isBack = presence.isAway
+            sighting = .init(time: time, rssi: advertisement.rssi)
+            return (sensor, isBack, presence.record(advertisement, of: sensor, now: now))
+        }
     }
 
     private let sensors = Locked<[BluetoothAddress: Watched]>([:])
@@ -143,18 +156,12 @@ final class SensorWatch: AdvertisementSink {
         let sender = advertisement.peripheral.address
         let address = privateAddresses.withLock { $0.device(of: sender) } ?? sender
         recordStrength(advertisement, of: address)
-        let heard = sensors.withLock { sensors -> (Sensor, isBack: Bool, new: [SensorPresence.New])? in
-            guard let sensor = sensors[address]?.sensor, sensor.mayBeHeard(advertisement) else { return nil }
-            let isBack = sensors[address]?.presence.isAway ?? false
-            sensors[address]?.sighting = .init(time: time, rssi: advertisement.rssi)
-            let new = sensors[address]?.presence.record(advertisement, of: sensor, now: now) ?? []
-            return (sensor, isBack, new)
-        }
-        guard let heard else { return }
+        let heard = sensors.withLock { $0[address]?.record(advertisement, at: time, now: now) }
+        guard let heard = heard ?? nil else { return }
         for frame in heard.new {
             intake.receive(frame.octets, for: frame.binding, at: time, rssi: advertisement.rssi)
         }
-        if heard.isBack { heard.0.wake.yield(advertisement) }
+        if heard.isBack { heard.sensor.wake.yield(advertisement) }
     }
 
     /// Records the strength under the device's configured address, by which leases know it.

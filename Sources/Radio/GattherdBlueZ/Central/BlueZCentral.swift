@@ -54,6 +54,8 @@ public actor BlueZCentral: ClientBackend {
 
     /// The number of entries in each table that grows with links.
     var entryCounts: [Int] { parts.entryCounts }
+    /// True while signals wait to be read together.
+    var isReadingPaused: Bool { parts.client.bus?.isPausing ?? false }
 
     // MARK: - Life
 

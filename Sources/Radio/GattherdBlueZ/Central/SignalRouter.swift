@@ -43,8 +43,11 @@ final class SignalRouter {
             objects.update { $0.remove(path, interfaces) }
             if interfaces.contains(BlueZ.device) { parts.client.abandonCalls(ofRemoved: path) }
         case "sa{sv}as" where signal.isSignal(BlueZ.properties, "PropertiesChanged"):
-            let path = signal.path
-            objects.update { $0.change(path, arguments[0].string ?? "", arguments[1], arguments[2].strings ?? []) }
+            let (path, interface) = (signal.path, arguments[0].string ?? "")
+            let (changed, invalidated) = (arguments[1], arguments[2].strings ?? [])
+            let changes = PropertyChanges(changed: changed, invalidated: invalidated)
+            if interface == BlueZ.device, changes.areOfAdvertisementOnly { parts.client.bus?.canWait() }
+            objects.update { $0.change(path, interface, changed, invalidated) }
         default: break
         }
     }

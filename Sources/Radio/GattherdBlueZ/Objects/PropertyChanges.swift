@@ -9,6 +9,11 @@ struct PropertyChanges {
     /// True for a signal, false for the answer to a call.
     var isSignalled = true
 
+    /// The properties of a device that nothing but an advertisement changes.
+    private static let advertisedProperties: Set<String> = [
+        "AdvertisingData", "AdvertisingFlags", "ManufacturerData", "RSSI", "ServiceData", "TxPower",
+    ]
+
     /// The new value of a property.
     subscript(name: String) -> DBusValue? { changed[name] }
 
@@ -26,6 +31,14 @@ struct PropertyChanges {
         isSignalled
             && (self["RSSI"]?.decibels != nil || self["ManufacturerData"]?.entries != nil
                 || self["ServiceData"]?.entries != nil)
+    }
+
+    /// True if there is nothing but what an advertisement changes.
+    ///
+    /// In busy air these signals are by far the most frequent ones.
+    var areOfAdvertisementOnly: Bool {
+        guard isAdvertisement, invalidated.isEmpty else { return false }
+        return changed.entries?.allSatisfy { Self.advertisedProperties.contains($0.key.string ?? "") } ?? false
     }
 }
 
