@@ -78,4 +78,25 @@ import Testing
             #expect(await group.next() == 0)
         }
     }
+
+    @Test func `statuses that are added before the consumer wakes come in order, the newest of each peripheral`()
+        async throws
+    {
+        let queue = EventQueue()
+        async let first = queue.stream.first { _ in true }
+        queue.add(try seen(1, rssi: -1))
+        queue.add(try seen(2, rssi: -1))
+        queue.push(.available)
+        let all = [await first].compactMap(\.self) + (await drained(queue))
+        #expect(all == [try seen(1, rssi: -1), try seen(2, rssi: -1), .available])
+    }
+
+    @Test func `events that were added without a wake come before the end`() async throws {
+        let queue = EventQueue()
+        let all = Task { await queue.stream.reduce(into: []) { $0.append($1) } }
+        queue.add(try seen(1, rssi: -1))
+        queue.add(.available)
+        queue.finish()
+        #expect(await all.value == [try seen(1, rssi: -1), .available])
+    }
 }

@@ -60,21 +60,33 @@ final class EventQueue: Sendable {
         }
     }
 
+    /// Adds an event and wakes the consumer.
     func push(_ event: CentralEvent) {
-        let consumer = state.withLock { state -> CheckedContinuation<CentralEvent?, Never>? in
-            guard !state.isFinished else { return nil }
-            guard let consumer = state.consumer.take() else {
-                state.add(event)
-                return nil
-            }
-            state.dequeued += 1
-            return consumer
+        add(event)
+        wake()
+    }
+
+    /// Adds an event; ``wake()`` has to follow.
+    ///
+    /// Many statuses that come together then wake the consumer once.
+    func add(_ event: CentralEvent) {
+        state.withLock { state in
+            if !state.isFinished { state.add(event) }
         }
-        consumer?.resume(returning: event)
+    }
+
+    /// Gives the first event to the consumer if it waits.
+    func wake() {
+        let waiting = state.withLock { state -> (consumer: CheckedContinuation<CentralEvent?, Never>, CentralEvent)? in
+            guard state.consumer != nil, let event = state.dequeue() else { return nil }
+            return state.consumer.take().map { ($0, event) }
+        }
+        if let (consumer, event) = waiting { consumer.resume(returning: event) }
     }
 
     /// Ends the stream after the queued events.
     func finish() {
+        wake()
         let consumer = state.withLock { state in
             state.isFinished = true
             return state.consumer.take()

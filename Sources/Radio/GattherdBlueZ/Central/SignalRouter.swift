@@ -13,6 +13,7 @@ final class SignalRouter {
     private let log: Log
     /// Called when an adapter is ready for advertisement monitors.
     private let onMonitorable: () -> Void
+    private var isWakeScheduled = false
 
     init(_ parts: CentralParts, on loop: EventLoop, log: Log, onMonitorable: @escaping () -> Void) {
         (self.parts, self.loop, self.log, self.onMonitorable) = (parts, loop, log, onMonitorable)
@@ -90,7 +91,8 @@ final class SignalRouter {
             parts.events.push(event)
             parts.waiters.wake(id)
         case .peripheralChanged(let status):
-            parts.events.push(event)
+            parts.events.add(event)
+            wakeConsumer()
             parts.waiters.wake(status.id)
         case .adapterChanged(let status):
             if !status.isPowered { parts.discovery.recordEnd(on: status.address) }
@@ -99,6 +101,16 @@ final class SignalRouter {
             parts.discovery.recordEnd(on: address)
             parts.events.push(event)
         default: parts.events.push(event)
+        }
+    }
+
+    /// Wakes the consumer of the events when all messages of this turn are handled.
+    private func wakeConsumer() {
+        guard !isWakeScheduled else { return }
+        isWakeScheduled = true
+        loop.schedule(after: .zero) { [self] in
+            isWakeScheduled = false
+            parts.events.wake()
         }
     }
 
