@@ -290,6 +290,7 @@ import Testing
         #expect(bench.messages.map(\.seq) == [0, 1])
         for _ in 0..<10_000 {
             bench.requestRebirth()
+            bench.answerPing()
             bench.wait(.milliseconds(10))
         }
         #expect((10...14).contains(bench.messages("NBIRTH").count))
@@ -298,10 +299,32 @@ import Testing
         #expect(bench.messages("NBIRTH").count <= 1)
     }
 
+    @Test func `a rebirth waits until the broker has the births of the last one`() {
+        var bench = MachineBench()
+        bench.connect(Devices.strap)
+        bench.requestRebirth()
+        bench.forgetMessages()
+        for _ in 0..<100 {
+            bench.requestRebirth()
+            bench.wait(.seconds(10))
+        }
+        #expect(bench.types.isEmpty)
+        bench.answerPing()
+        #expect(bench.types == ["NBIRTH", "DBIRTH"])
+        bench.lose()
+        bench.wait(.seconds(10))
+        bench.forgetMessages()
+        bench.requestRebirth()
+        #expect(bench.types == ["NBIRTH", "DBIRTH"])
+    }
+
     @Test func `values are published while a rebirth is delayed`() {
         var bench = MachineBench()
         bench.connect(Devices.strap)
-        for _ in 0..<5 { bench.requestRebirth() }
+        for _ in 0..<5 {
+            bench.requestRebirth()
+            bench.answerPing()
+        }
         bench.forgetMessages()
         bench.commit(Devices.heartRate, .integer(60), .null)
         #expect(bench.types == ["DDATA"])

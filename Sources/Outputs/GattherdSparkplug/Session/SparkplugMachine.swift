@@ -28,6 +28,8 @@ struct SparkplugMachine: Sendable {
     private(set) var node: EdgeNode
     private var host: HostWatch
     private var rebirths: RequestLimit
+    /// True until the broker has the births of the last rebirth: more would wait in memory on a slow connection.
+    private var isBirthUnconfirmed = false
     private var journal: JournalWork
     /// The bdSeq of the next connection; `nil` until loaded.
     private var nextBdSeq: UInt8?
@@ -80,10 +82,12 @@ struct SparkplugMachine: Sendable {
             [nextBdSeq == nil ? nil : until, journal.saveDeadline, journal.loadDeadline].compactMap(\.self).min()
         case .waitingForHost: [journal.saveDeadline, leaveAt, deaths.deadline].compactMap(\.self).min()
         case .online:
-            [journal.saveDeadline, leaveAt, deaths.deadline, rebirths.deadline, journal.sendDeadline]
+            [journal.saveDeadline, leaveAt, deaths.deadline, rebirthDeadline, journal.sendDeadline]
                 .compactMap(\.self).min()
         }
     }
+
+    private var rebirthDeadline: Duration? { isBirthUnconfirmed ? nil : rebirths.deadline }
 
     // MARK: - Events
 
@@ -104,7 +108,7 @@ struct SparkplugMachine: Sendable {
         case .saved(let seq): journal.saved(seq)
         case .journalFailed(let operation): return journalFailed(operation, at: now)
         case .message(let number, let message) where number == session: return received(message, at: now, time)
-        case .confirmed(let number) where number == session: journal.confirmed(at: now)
+        case .confirmed(let number) where number == session: confirmed(at: now)
         case .described(let description): return publish(node.describe(description, at: time))
         case .link(let device, let isOnline): return link(device, isOnline: isOnline, at: now, time)
         case .removed(let device):
@@ -185,9 +189,17 @@ extension SparkplugMachine {
         return publish(node.birth(at: time)) + [.report(.born)]
     }
 
-    /// Publishes all births again if a host asked for them.
+    /// Publishes all births again if a host asked for them, and a ping whose answer confirms them.
     private mutating func rebirth(at now: Duration, _ time: Timestamp) -> [Effect] {
-        rebirths.claim(at: now) ? publish(node.birth(at: time)) + [.report(.bornAgain)] : []
+        guard !isBirthUnconfirmed, rebirths.claim(at: now) else { return [] }
+        isBirthUnconfirmed = true
+        return publish(node.birth(at: time)) + [.ping(session: session), .report(.bornAgain)]
+    }
+
+    /// Records that the broker has everything that was sent before the last ping.
+    private mutating func confirmed(at now: Duration) {
+        isBirthUnconfirmed = false
+        journal.confirmed(at: now)
     }
 
     private mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
@@ -219,6 +231,7 @@ extension SparkplugMachine {
 
     private mutating func reset() {
         session += 1
+        isBirthUnconfirmed = false
         journal.reset()
         deaths.removeAll()
         node.connect(bdSeq: node.bdSeq)
