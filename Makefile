@@ -232,6 +232,7 @@ soak: build benchmarks ## test whether the daemon grows under load, for MINUTES 
 check: setup ## language, formatting, imports and warnings
 	@python3 -B Tests/language.py
 	@python3 -B Tests/Benchmarks/Load/report.py
+	@python3 -B Tests/Benchmarks/Load/sensors.py
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests
 	@swift build --build-tests $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
 

@@ -17,12 +17,13 @@ import time
 import report
 from report import Table
 from rig import Meter, Rig, latencies, memory
+from sensors import RATE, SensorRig, steps
 from stall import Disk, stopped
 
 PEERS = pathlib.Path(__file__).resolve().parent.parent / 'peers'
 TOTALS = [5_000, 10_000, 20_000, 40_000]
 # The methods of Bench that measure, which are sections of the page.
-PARTS = ['dense', 'batch', 'sparse', 'idle', 'ready', 'storm', 'stalls', 'growth', 'rates', 'sustained']
+PARTS = ['dense', 'batch', 'sparse', 'idle', 'ready', 'storm', 'stalls', 'growth', 'rates', 'sustained', 'advertisements']
 
 
 class Bench:
@@ -152,6 +153,41 @@ class Bench:
             Table('Highest sustained rate', 'collector', {'rate': 'per second'}, highest, is_comparison=True),
             Table('Steps', 'collector', columns, steps),
         ]
+
+    def advertisements(self) -> list[Table]:
+        """The cost of sensors that only advertise, with a new value in every tenth advertisement and in each."""
+        rows = {}
+        for repeats, news in [(10, 'every tenth'), (1, 'each')]:
+            for count in (500,) if self.options.quick else (500, 1000, 2000):
+                say(f'gattherd: {count} sensors, {RATE} advertisements/s each, {news} with a new value')
+                rows[f'{count * RATE}/s ordered, {news} with a new value'] = self.sensors(count, repeats, 10)
+        columns = {
+            'processed': 'per second', 'readings': 'per second', 'CPU per advertisement': 'µs', 'resident': 'MB',
+            'private': 'MB', 'missing': '',
+        }
+        return [Table('Sensors that only advertise', 'advertisements', columns, rows)]
+
+    def sensors(self, count: int, repeats: int, span: float) -> list[float]:
+        """Rates, cost, memory and lost readings.
+
+        The counters in the readings tell how many advertisements were processed. A gap of them is a lost reading.
+        """
+        with SensorRig(self.programs, self.options.folder, count, repeats) as rig:
+            rig.subscribe()
+            child = self.collect(rig, 'gattherd')
+            rig.await_all(child)
+            time.sleep(3)
+            since, meter = time.time(), Meter(child.pid)
+            time.sleep(span)
+            until, (cpu, _) = time.time(), meter.read()
+            sizes = memory(child.pid)
+            time.sleep(2)
+            counts = rig.counts()
+        measured = [[reading for reading in readings if since <= reading[0] < until] for readings in counts.values()]
+        rate = sum(sum(steps(few)) * repeats / (few[-1][0] - few[0][0]) for few in measured if len(few) > 1)
+        missing = sum(step - 1 for few in measured for step in steps(few))
+        readings = sum(len(few) for few in measured) / (until - since)
+        return [rate, readings, cpu / 1000 / max(1, rate * (until - since)), sizes['VmRSS'], sizes['RssAnon'], missing]
 
     def idle(self) -> list[Table]:
         """The cost of connected devices without notifications."""

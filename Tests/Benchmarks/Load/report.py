@@ -83,10 +83,10 @@ def row(cells: list[str]) -> str:
 def digits(number: float | None) -> str:
     """A number with three significant digits.
 
-    >>> digits(0.01234), digits(17.66), digits(20000.4), digits(None)
-    ('0.0123', '17.7', '20000', '-')
+    >>> digits(0.01234), digits(17.66), digits(999.6), digits(20000.4), digits(None)
+    ('0.0123', '17.7', '1000', '20000', '-')
     """
-    return '-' if number is None else f'{number:.3g}' if abs(number) < 1000 else f'{number:.0f}'
+    return '-' if number is None else f'{number:.3g}' if abs(number) < 999.5 else f'{number:.0f}'
 
 
 def machine() -> str:

@@ -65,6 +65,9 @@ def memory(pid: int) -> dict[str, float]:
 class Rig(contextlib.ExitStack):
     """Starts peripherals and broker, and ends all started processes with it."""
 
+    # The topic of the readings, and a line of the subscriber: time, retained flag and device.
+    topic, message = 'gattherd/bench/+/heart_rate', MESSAGE
+
     def __init__(
         self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True,
         connect: str = '20ms', failing: int = 0, disk: pathlib.Path | None = None, batch: str | None = None,
@@ -151,8 +154,12 @@ class Rig(contextlib.ExitStack):
         lines = ['gateway: bench', f'bluetooth: {{bus: "{self.bus}"}}', f'history: {{path: "{self.disk or self.folder}/history.db"}}']
         publish = f', publish: {{batch: {self.batch}}}' if self.batch else ''
         lines += [f'mqtt: {{url: "mqtt://127.0.0.1:{self.port}"{publish}}}', 'devices:']
-        lines += [f'  - {{name: d{device}, address: "{address(device)}"}}' for device in range(1, devices + 1)]
+        lines += [self.device(device) for device in range(1, devices + 1)]
         return self.write('gattherd.yaml', lines)
+
+    def device(self, number: int) -> str:
+        """A device of the configuration."""
+        return f'  - {{name: d{number}, address: "{address(number)}"}}'
 
     def start_ours(self) -> subprocess.Popen:
         return self.start(self.programs / 'gattherd', 'run', '--config', self.configuration(self.devices))
@@ -162,8 +169,7 @@ class Rig(contextlib.ExitStack):
         return self.start(*words, self.port, 'peer.db', *devices, bus=self.bus)
 
     def subscribe(self) -> None:
-        topic = 'gattherd/bench/+/heart_rate'
-        self.start('mosquitto_sub', '-p', self.port, '-t', topic, '-q', '1', '-F', '%U %r %t %p', output='received')
+        self.start('mosquitto_sub', '-p', self.port, '-t', self.topic, '-q', '1', '-F', '%U %r %t %p', output='received')
         time.sleep(0.2)
 
     def subscribe_silently(self) -> None:
@@ -179,7 +185,7 @@ class Rig(contextlib.ExitStack):
                 if time.time() > deadline or child.poll() is not None:
                     raise RuntimeError(f'{len(seen)} of {self.devices} devices: {(self.folder / "errors").read_text()[-2000:]}')
                 for line in file:
-                    if match := MESSAGE.match(line):
+                    if match := self.message.match(line):
                         seen.setdefault(match[3], float(match[1]))
                 time.sleep(0.02)
         return max(seen.values())
