@@ -18,7 +18,7 @@ def is_missing(value):
 
 
 def is_equal(ours, theirs, tolerance):
-    if isinstance(ours, bool) or isinstance(theirs, bool) or isinstance(ours, str) or isinstance(theirs, str):
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in (ours, theirs)):
         return str(ours).lower() == str(theirs).lower()
     return abs(ours - theirs) <= tolerance + 1e-9 + 1e-5 * abs(theirs)
 
