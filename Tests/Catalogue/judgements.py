@@ -18,6 +18,15 @@ def is_unknown(value):
 JUDGEMENTS = [
     ("amazfit", ["impedance", "heart_rate"], is_unknown(0), "0 stands for no measurement"),
     (
+        "bthome", ["battery_level"], lambda case, ours, theirs: isinstance(theirs, bool),
+        "the decoder has one name for a level in % and for the binary sensor of a low battery",
+    ),
+    (
+        "bthome", ["temperature"],
+        lambda case, ours, theirs: "58" in case["payload"] and None not in (ours, theirs) and abs(ours - theirs) < 0.051,
+        "object 58 is in steps of 0.35 °C, which the decoder rounds to tenths",
+    ),
+    (
         "bthome-1", ["power"], lambda case, ours, theirs: isinstance(theirs, bool),
         "the decoder has one name for a power in W and for the binary sensor of a power supply",
     ),
