@@ -84,6 +84,30 @@ struct SensorPresenceTests {
         #expect(check(&presence, sensor, at: 60) == .away(silence: .seconds(60)))
     }
 
+    // MARK: - Repetitions
+
+    @Test func `the same payload is new again after the renewal, however often it was repeated`() throws {
+        let sensor = try Self.sensor([Self.frame(.serviceData(0xFCD2), "often")])
+        var presence = SensorPresence()
+        let new = stride(from: 0, through: 130, by: 10).filter { seconds in
+            !record([(Self.first, [5])], at: seconds, &presence, sensor).isEmpty
+        }
+        #expect(new == [0, 60, 120])
+        #expect(record([(Self.first, [6])], at: 131, &presence, sensor) == [[6]])
+        #expect(record([(Self.first, [5])], at: 132, &presence, sensor) == [[5]])
+    }
+
+    @Test func `a repetition that ends an absence has the silence of its frame`() throws {
+        var (often, seldom) = (Self.frame(.serviceData(0xFCD2), "often"), Self.frame(.manufacturer(0x0969), "seldom"))
+        (often.silence, seldom.silence) = (.seconds(10), .seconds(30))
+        let sensor = try Self.sensor([often, seldom])
+        var presence = SensorPresence()
+        _ = record([(Self.second, [1])], at: 0, &presence, sensor)
+        #expect(check(&presence, sensor, at: 30) == .away(silence: .seconds(30)))
+        #expect(record([(Self.second, [1])], at: 40, &presence, sensor) == [])
+        #expect(check(&presence, sensor, at: 50) == .present(timeLeft: .seconds(20)))
+    }
+
     // MARK: - Joined frames
 
     /// A frame of two parts; each may be 60 s old.

@@ -1,11 +1,16 @@
 import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
+import GattherdModel
 import Testing
 
 @testable import GattherdBlueZ
 
 @Suite struct ObjectTreeTests {
+    private final class Sink: AdvertisementSink {
+        func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {}
+    }
+
     private static let adapterPath = "/org/bluez/hci0"
     private static let devicePath = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01"
     private let id = Stage.peripheral
@@ -329,7 +334,7 @@ import Testing
 
     private func frames(of changes: KeyValuePairs<String, DBusValue>..., isSignalled: Bool = true) -> [[String]] {
         var tree = ObjectTree()
-        tree.watchedAddresses = [id.address]
+        tree.reports.watch = AdvertisementWatch(addresses: [id.address], sources: [], sink: Sink())
         _ = tree.add(Self.adapterPath, adapter)
         _ = tree.add(Self.devicePath, device(), isSignalled: false)
         return changes.map { properties in

@@ -40,6 +40,9 @@ import Testing
             let message = unsafe MessageView(bytes, try MessageHeader(bytes), [])
             let signal = DBusSignal(message)
             let arguments = try signal.arguments()
+            if let changes = RecordedChanges(signal, of: interface, variable: "RSSI") {
+                #expect(changes.repetition(in: signal) != nil)
+            }
             guard let change = signal.changedBytes("Value", of: interface) else {
                 return (signal.path, nil, arguments)
             }

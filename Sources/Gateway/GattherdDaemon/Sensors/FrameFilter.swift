@@ -34,6 +34,19 @@ package struct FrameFilter: Sendable {
             return (payload, true)
         }
     }
+
+    /// Returns the time until which repetitions of an advertisement with these payloads have no new one.
+    ///
+    /// The result is `nil` if they have to be looked at, because the parts of their frames have an age.
+    func repetitionEnd(
+        of payloads: some Sequence<AdvertisedFrames.Payload>,
+        _ frames: AdvertisedFrames
+    ) -> SuspendingClock.Instant? {
+        guard frames.composite.isEmpty else { return nil }
+        return payloads.compactMap { payload in
+            lastSent[payload.frame].map { $0.time + frames[payload.frame].renewal }
+        }.min()
+    }
 }
 
 /// Joins the parts of one sensor's frames to payloads.

@@ -14,10 +14,24 @@ struct SensorPresence: Sendable {
         case away(silence: Duration)
     }
 
+    /// An advertisement whose repetitions have nothing new for a time.
+    private struct Repeated: Sendable {
+        let frames: [HeardAdvertisement.Frame]
+        let name: String?
+        /// The longest silence of its frames.
+        let silence: Duration
+        let end: SuspendingClock.Instant
+
+        func isRepeated(by advertisement: HeardAdvertisement, at now: SuspendingClock.Instant) -> Bool {
+            now < end && frames == advertisement.frames && name == advertisement.name
+        }
+    }
+
     private var lastHeard: SuspendingClock.Instant?
     /// The longest silence of the frames heard since the sensor arrived; `nil` before the first one.
     private var silence: Duration?
     private var filter = FrameFilter()
+    private var repeated: Repeated?
     /// The last advertisement; `nil` before the first.
     private(set) var lastAdvertisement: HeardAdvertisement?
 
@@ -31,13 +45,21 @@ struct SensorPresence: Sendable {
     ) -> [New] {
         lastHeard = now
         lastAdvertisement = advertisement
-        var new: [New] = []
-        for (payload, isNew) in filter.payloads(of: advertisement, sensor.frames, now: now) {
-            silence = max(silence ?? .zero, sensor.frames[payload.frame].silence)
-            guard isNew, let binding = sensor.bindings[payload.frame] else { continue }
-            new.append((payload.octets, binding))
+        if let repeated, repeated.isRepeated(by: advertisement, at: now) {
+            silence = max(silence ?? .zero, repeated.silence)
+            return []
         }
-        return new
+        let payloads = filter.payloads(of: advertisement, sensor.frames, now: now)
+        if let longest = payloads.map({ sensor.frames[$0.payload.frame].silence }).max() {
+            silence = max(silence ?? .zero, longest)
+            repeated = filter.repetitionEnd(of: payloads.lazy.map(\.payload), sensor.frames).map {
+                Repeated(frames: advertisement.frames, name: advertisement.name, silence: longest, end: $0)
+            }
+        }
+        return payloads.compactMap { payload, isNew in
+            guard isNew, let binding = sensor.bindings[payload.frame] else { return nil }
+            return (payload.octets, binding)
+        }
     }
 
     /// Checks whether the sensor is still heard; it counts as away from now on if not.

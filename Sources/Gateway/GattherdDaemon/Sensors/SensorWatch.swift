@@ -18,8 +18,8 @@ final class SensorWatch: AdvertisementSink {
         var presence = SensorPresence()
         var sighting: SupervisorStatus.Sighting?
 
-        /// Records an advertisement; returns its new frames, and whether the sensor was away, or `nil` if it is none
-        /// of the sensor's.
+        /// Records an advertisement; returns its new frames, and whether the sensor was away, or `nil` if it has
+        /// nothing new.
         mutating func record(
             _ advertisement: HeardAdvertisement,
             at time: Timestamp,
@@ -28,7 +28,8 @@ final class SensorWatch: AdvertisementSink {
             guard sensor.mayBeHeard(advertisement) else { return nil }
             let isBack = presence.isAway
             sighting = .init(time: time, rssi: advertisement.rssi)
-            return (sensor, isBack, presence.record(advertisement, of: sensor, now: now))
+            let new = presence.record(advertisement, of: sensor, now: now)
+            return isBack || !new.isEmpty ? (sensor, isBack, new) : nil
         }
     }
 
@@ -36,6 +37,8 @@ final class SensorWatch: AdvertisementSink {
     private let intake: Intake
     private let leases: LeaseBoard?
     /// The devices that are connected; with leases, the strength of their advertisements is recorded.
+    ///
+    /// The supervisor acts on each of their advertisements, and on others from time to time.
     private let connectable = Locked<Set<BluetoothAddress>>([])
     /// The private addresses of sensors with an identity key.
     private let privateAddresses: Locked<PrivateAddresses>
@@ -86,18 +89,19 @@ final class SensorWatch: AdvertisementSink {
     /// The advertisements that the central must pass on.
     var advertisementWatch: AdvertisementWatch {
         let frames = all.flatMap(\.profiles).flatMap(\.advertisements)
+        let connectable = connectable.withLock(\.self)
         return AdvertisementWatch(
-            addresses: Set(all.map(\.device.address)).union(connectable.withLock(\.self)),
+            addresses: Set(all.map(\.device.address)).union(leases == nil ? [] : connectable),
             sources: Set(frames.flatMap { $0.source.sources ?? [] }),
             hasChangingPayloads: !frames.isEmpty && frames.allSatisfy(\.canBeHeardPassively),
             includesResolvable: all.contains { $0.device.listening?.identity != nil },
+            promptAddresses: connectable,
             sink: self
         )
     }
 
-    /// Sets the devices that are connected; leases need their advertisements as well.
+    /// Sets the devices that are connected.
     func setConnectable(_ addresses: Set<BluetoothAddress>) {
-        guard leases != nil else { return }
         let before = connectable.withLock { current in
             defer { current = addresses }
             return current

@@ -28,6 +28,8 @@ final class SignalRouter {
         guard parts.objects.isLoaded else { return }
         if parts.notifications.receive(signal, follows: follows) {
             parts.client.bus?.canWait()
+        } else if parts.objects.repeatAdvertisement(signal) {
+            parts.client.bus?.canWait()
         } else if let arguments = try? signal.arguments() {
             recordEndReason(signal, arguments)
             updateObjects(signal, arguments)
@@ -46,9 +48,11 @@ final class SignalRouter {
         case "sa{sv}as" where signal.isSignal(BlueZ.properties, "PropertiesChanged"):
             let (path, interface) = (signal.path, arguments[0].string ?? "")
             let (changed, invalidated) = (arguments[1], arguments[2].strings ?? [])
-            let changes = PropertyChanges(changed: changed, invalidated: invalidated)
-            if interface == BlueZ.device, changes.areOfAdvertisementOnly { parts.client.bus?.canWait() }
             objects.update { $0.change(path, interface, changed, invalidated) }
+            let changes = PropertyChanges(changed: changed, invalidated: invalidated)
+            guard interface == BlueZ.device, changes.areOfAdvertisementOnly else { return }
+            parts.client.bus?.canWait()
+            objects.edit { $0.recordAdvertisement(signal, changes) }
         default: break
         }
     }

@@ -22,11 +22,7 @@ final class AdvertisementMonitors {
     /// Replaces the watched advertisements; the monitors must be registered again.
     func setWatch(_ advertisements: AdvertisementWatch) {
         watch = advertisements.addresses.isEmpty && !advertisements.includesAll ? nil : advertisements
-        objects.edit { tree in
-            tree.watchedAddresses = advertisements.addresses
-            tree.watchesResolvable = advertisements.includesResolvable
-            tree.watchesAll = advertisements.includesAll
-        }
+        objects.edit { $0.reports.watch = advertisements }
     }
 
     /// Registers monitors with each adapter that supports them; `Activate` reports that an adapter uses them.
@@ -38,12 +34,16 @@ final class AdvertisementMonitors {
             guard objects.tree.adapters.isMonitorable(path) else { continue }
             objects.edit { $0.setMonitored(true, path) }
             export(Self.monitors(of: watch, Self.root(of: path)), of: path, for: owner)
-            do throws(DBusError) {
-                let root = DBusValue.objectPath(Self.root(of: path))
-                try await client.call(path, BlueZ.monitorManager, "RegisterMonitor", [root])
-            } catch {
-                log(.info, "bluetoothd does not scan passively", [.init("adapter", path), .init("error", error)])
-            }
+            await registerMonitors(with: path)
+        }
+    }
+
+    private func registerMonitors(with adapter: String) async {
+        do throws(DBusError) {
+            let root = DBusValue.objectPath(Self.root(of: adapter))
+            try await client.call(adapter, BlueZ.monitorManager, "RegisterMonitor", [root])
+        } catch {
+            log(.info, "bluetoothd does not scan passively", [.init("adapter", adapter), .init("error", error)])
         }
     }
 

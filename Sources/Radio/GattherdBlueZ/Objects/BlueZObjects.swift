@@ -35,6 +35,13 @@ final class BlueZObjects {
         onChange(changes)
     }
 
+    /// Applies a signal that repeats the last advertisement of its device; returns false for all others.
+    func repeatAdvertisement(_ signal: borrowing DBusSignal) -> Bool {
+        guard let changes = tree.repeatAdvertisement(signal) else { return false }
+        onChange(changes)
+        return true
+    }
+
     /// Changes a part of the tree that no state depends on.
     func edit(_ change: (inout ObjectTree) -> Void) {
         change(&tree)

@@ -30,9 +30,13 @@ struct DeviceObject: Hashable {
     private var isTrusted: Bool?
     private var heard: UInt64 = 0
     private var advertisement = AdvertisementData()
+    /// The time of the last event that only reported an advertisement; `nil` if there was another event since.
+    private var reported: SuspendingClock.Instant?
 
     /// The maximum length of a name in Unicode scalars, and the maximum number of services in an advertisement.
     private static let (longestName, maximumServices) = (248, 256)
+    /// The shortest time between two events that only report advertisements.
+    private static let reportInterval = Duration.seconds(1)
 
     /// Creates an object with the address that BlueZ encodes in `path`.
     init(path: String) {
@@ -45,7 +49,7 @@ struct DeviceObject: Hashable {
         status.name = name
         status.rssi = rssi
         status.services = services ?? []
-        status.hasPrivateAddress = addressType == "random" && !id.address.isStatic
+        status.hasPrivateAddress = hasPrivateAddress
         status.isConnected = isConnected
         status.link = link
         status.isServicesResolved = isConnected && isServicesResolved == true
@@ -81,11 +85,50 @@ struct DeviceObject: Hashable {
         changes.update(&isBonded, "Bonded", \.bool)
         changes.update(&isTrusted, "Trusted", \.bool)
         applyConnected(changes)
-        let frames = changes.isAdvertisement ? advertisement.frames(in: changes) : nil
-        advertisement.apply(changes)
-        if changes.isAdvertisement { heard += 1 }
-        return frames
+        reported = nil
+        guard changes.isAdvertisement else {
+            advertisement.apply(changes)
+            return nil
+        }
+        heard += 1
+        return advertisement.hear(changes)
     }
+
+    // MARK: - Advertisements
+
+    /// Applies changes of nothing but an advertisement; returns its frames.
+    mutating func hear(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
+        changes.update(&rssi, "RSSI", \.decibels)
+        heard += 1
+        return advertisement.hear(changes)
+    }
+
+    /// Applies a repetition of the last advertisement, which may state its strength; returns the strength.
+    mutating func hearAgain(_ rssi: Int?) -> Int? {
+        if let rssi { self.rssi = rssi }
+        heard += 1
+        return self.rssi
+    }
+
+    /// Returns true if an event has to report the last advertisement now.
+    mutating func isReportDue(at now: SuspendingClock.Instant) -> Bool {
+        if let reported, now - reported < Self.reportInterval { return false }
+        reported = now
+        return true
+    }
+
+    /// Returns an advertisement with these frames.
+    func heard(_ id: PeripheralID, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement {
+        HeardAdvertisement(peripheral: id, name: name, rssi: rssi, services: services ?? [], frames: frames)
+    }
+
+    /// The frames of a repetition of the advertisement that caused `changes`.
+    func framesOfRepetition(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
+        advertisement.framesOfRepetition(changes)
+    }
+
+    /// True if the address changes from time to time.
+    var hasPrivateAddress: Bool { addressType == "random" && address?.isStatic == false }
 
     /// Applies the connection state.
     ///

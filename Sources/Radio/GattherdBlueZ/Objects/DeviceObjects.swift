@@ -46,6 +46,19 @@ struct DeviceObjects {
         return frames
     }
 
+    /// Applies changes of nothing but an advertisement to a known device; returns its frames.
+    mutating func hear(_ path: String, _ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
+        objects[path]?.hear(changes) ?? []
+    }
+
+    /// Applies a repetition of a device's last advertisement; returns its strength.
+    mutating func hearAgain(_ path: String, _ rssi: Int?) -> Int? { objects[path]?.hearAgain(rssi) ?? nil }
+
+    /// Returns true if an event has to report a device's last advertisement now.
+    mutating func isReportDue(_ path: String, at now: SuspendingClock.Instant) -> Bool {
+        objects[path]?.isReportDue(at: now) ?? false
+    }
+
     /// Ends the link of a device whose adapter was switched off, also without a signal for each.
     mutating func endLink(_ path: String) {
         objects[path]?.isConnected = false

@@ -27,12 +27,8 @@ struct ObjectTree {
 
     private var peripherals = PeripheralObjects()
     private(set) var attributes = AttributeTables()
-    /// The addresses whose advertisements are watched.
-    var watchedAddresses: Set<BluetoothAddress> = []
-    /// True if the advertisements of all resolvable private addresses are watched too.
-    var watchesResolvable = false
-    /// True if all advertisements are reported.
-    var watchesAll = false
+    /// The advertisements to report.
+    var reports = AdvertisementReports()
 
     // MARK: - Queries
 
@@ -64,9 +60,10 @@ struct ObjectTree {
 // MARK: - Changes
 
 extension ObjectTree {
-    /// Removes all objects; keeps the number of links and the watched addresses.
+    /// Removes all objects; keeps the number of links and the watched advertisements.
     mutating func clear() {
         peripherals.removeAll()
+        reports.forgetAll()
         attributes = AttributeTables()
     }
 
@@ -82,7 +79,8 @@ extension ObjectTree {
     /// Adds interfaces of an object.
     mutating func add(_ path: String, _ interfaces: DBusValue, isSignalled: Bool = true) -> [Change] {
         (interfaces.entries ?? []).flatMap { entry in
-            update(path, entry.key.string ?? "", entry.value, [], isNew: true, isSignalled: isSignalled)
+            let changes = PropertyChanges(changed: entry.value, invalidated: [], isSignalled: isSignalled)
+            return update(path, entry.key.string ?? "", changes, isNew: true)
         }
     }
 
@@ -91,14 +89,19 @@ extension ObjectTree {
         _ path: String,
         _ interface: String,
         _ changed: DBusValue,
-        _ invalidated: [String]
+        _ invalidated: [String],
+        at now: SuspendingClock.Instant = .now
     ) -> [Change] {
-        update(path, interface, changed, invalidated, isNew: false)
+        let changes = PropertyChanges(changed: changed, invalidated: invalidated)
+        if interface == BlueZ.device, changes.areOfAdvertisementOnly, let frames = peripherals.hear(path, changes) {
+            return report(frames, of: path, at: now)
+        }
+        return update(path, interface, changes, isNew: false)
     }
 
     /// Applies all properties of a known object, from the answer to a call.
     mutating func refresh(_ path: String, _ interface: String, _ all: DBusValue) -> [Change] {
-        update(path, interface, all, [], isNew: false, isSignalled: false)
+        update(path, interface, PropertyChanges(changed: all, invalidated: [], isSignalled: false), isNew: false)
     }
 
     /// Records that monitors were registered with an adapter, or removed.
@@ -133,22 +136,65 @@ extension ObjectTree {
     private mutating func update(
         _ path: String,
         _ interface: String,
-        _ changed: DBusValue,
-        _ invalidated: [String],
-        isNew: Bool,
-        isSignalled: Bool = true
+        _ changes: PropertyChanges,
+        isNew: Bool
     ) -> [Change] {
-        let changes = PropertyChanges(changed: changed, invalidated: invalidated, isSignalled: isSignalled)
         switch interface {
-        case BlueZ.adapter where isNew || adapters[path] != nil: return peripherals.updateAdapter(path, changes)
-        case BlueZ.monitorManager where isNew: return peripherals.addMonitorManager(path, changes)
-        case BlueZ.device where isNew || devices[path] != nil: return updateDevice(path, changes)
-        case BlueZ.gattService where isNew: return addService(path, changes)
-        case BlueZ.characteristic where isNew: return addCharacteristic(path, changes)
-        case BlueZ.characteristic: return updateCharacteristic(path, changes)
-        case BlueZ.descriptor where isNew: return addDescriptor(path, changes)
-        default: return []
+        case BlueZ.adapter where isNew || adapters[path] != nil: updateAdapter(path, changes)
+        case BlueZ.monitorManager where isNew: peripherals.addMonitorManager(path, changes)
+        case BlueZ.device where isNew || devices[path] != nil: updateDevice(path, changes)
+        case BlueZ.gattService where isNew: addService(path, changes)
+        case BlueZ.characteristic where isNew: addCharacteristic(path, changes)
+        case BlueZ.characteristic: updateCharacteristic(path, changes)
+        case BlueZ.descriptor where isNew: addDescriptor(path, changes)
+        default: []
         }
+    }
+}
+
+// MARK: - Advertisements
+
+extension ObjectTree {
+    /// Applies a signal that repeats the last advertisement of its device; returns `nil` for all others.
+    mutating func repeatAdvertisement(
+        _ signal: borrowing DBusSignal,
+        at now: SuspendingClock.Instant = .now
+    ) -> [Change]? {
+        guard var last = reports.repetition(in: signal) else { return nil }
+        last.advertisement.rssi = peripherals.hearAgain(last.path, last.advertisement.rssi)
+        return report(last.advertisement, isWatched: last.isWatched, of: last.path, at: now)
+    }
+
+    /// Records the advertisement that caused `changes`, to recognize its repetitions.
+    mutating func recordAdvertisement(_ signal: borrowing DBusSignal, _ changes: PropertyChanges) {
+        guard let device = devices[signal.path], device.isHeard, let id = id(of: device) else { return }
+        let advertisement = device.heard(id, device.framesOfRepetition(changes))
+        let isWatched = reports.includes(id, hasPrivateAddress: device.hasPrivateAddress)
+        reports.record(advertisement, isWatched: isWatched, from: signal)
+    }
+
+    private mutating func report(
+        _ frames: [HeardAdvertisement.Frame],
+        of path: String,
+        at now: SuspendingClock.Instant
+    ) -> [Change] {
+        guard let device = devices[path], let id = id(of: device) else { return [] }
+        let isWatched = reports.includes(id, hasPrivateAddress: device.hasPrivateAddress)
+        return report(device.heard(id, frames), isWatched: isWatched, of: path, at: now)
+    }
+
+    /// Reports an advertisement that changes nothing else: each one to the watch, and in events from time to time.
+    private mutating func report(
+        _ advertisement: HeardAdvertisement,
+        isWatched: Bool,
+        of path: String,
+        at now: SuspendingClock.Instant
+    ) -> [Change] {
+        let advertised = isWatched ? [Change.advertised(advertisement)] : []
+        guard reports.isPrompt(advertisement.peripheral) || peripherals.isReportDue(path, at: now),
+            let status = peripherals.status(path: path)
+        else { return advertised }
+        return advertised + [.event(.peripheralChanged(status))]
     }
 }
 
@@ -156,6 +202,7 @@ extension ObjectTree {
 
 extension ObjectTree {
     private mutating func updateDevice(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        reports.forget(path)
         var frames: [HeardAdvertisement.Frame]?
         let consequences = peripherals.changeDevice(path) { frames = $0.apply(changes, to: path) }
         let advertised = frames.flatMap { advertisement(path, $0) }.map { [Change.advertised($0)] } ?? []
@@ -163,24 +210,26 @@ extension ObjectTree {
     }
 
     private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
-        guard let device = devices[path], let status = id(of: device).map(device.status) else { return nil }
-        let isResolvable = watchesResolvable && status.hasPrivateAddress && status.id.address.isResolvable
-        guard watchesAll || isResolvable || watchedAddresses.contains(status.id.address) else { return nil }
-        return HeardAdvertisement(
-            peripheral: status.id,
-            name: status.name,
-            rssi: status.rssi,
-            services: status.services,
-            frames: frames
-        )
+        guard let device = devices[path], let id = id(of: device),
+            reports.includes(id, hasPrivateAddress: device.hasPrivateAddress)
+        else { return nil }
+        return device.heard(id, frames)
+    }
+
+    /// Changes an adapter; it may be the owner of other devices then.
+    private mutating func updateAdapter(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        reports.forgetAll()
+        return peripherals.updateAdapter(path, changes)
     }
 
     private mutating func removeAdapter(_ path: String) -> [Change] {
+        reports.forgetAll()
         let removed = devices.paths(ofAdapter: path).flatMap { removeDevice($0) }
         return removed + peripherals.removeAdapter(path)
     }
 
     private mutating func removeDevice(_ path: String) -> [Change] {
+        reports.forget(path)
         for service in attributes.children(of: path) { _ = removeService(service) }
         return peripherals.changeDevice(path) { $0.remove(path) }
     }

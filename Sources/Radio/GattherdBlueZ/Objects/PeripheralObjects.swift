@@ -57,7 +57,7 @@ struct PeripheralObjects {
     }
 
     /// The status of an object's peripheral.
-    private func status(path: String) -> PeripheralStatus? {
+    func status(path: String) -> PeripheralStatus? {
         id(path: path).flatMap { status($0) }
     }
 
@@ -142,6 +142,24 @@ struct PeripheralObjects {
     /// Ends the link of a device whose adapter was switched off, also without a signal for each.
     private mutating func endLink(_ path: String) -> [Change] {
         changeDevice(path) { $0.endLink(path) }
+    }
+
+    /// Applies changes of nothing but an advertisement, as ``DeviceObjects/hear(_:_:)`` does.
+    ///
+    /// Returns `nil`, without an effect, unless a scan has heard the device before and no other object shows its
+    /// peripheral: otherwise the advertisement decides which object is used.
+    mutating func hear(_ path: String, _ changes: PropertyChanges) -> [HeardAdvertisement.Frame]? {
+        guard let device = devices[path], device.isHeard, let address = device.address,
+            devices.paths(of: address).count == 1
+        else { return nil }
+        return devices.hear(path, changes)
+    }
+
+    /// Applies a repetition of a device's last advertisement, as ``DeviceObjects/hearAgain(_:_:)`` does.
+    mutating func hearAgain(_ path: String, _ rssi: Int?) -> Int? { devices.hearAgain(path, rssi) }
+
+    mutating func isReportDue(_ path: String, at now: SuspendingClock.Instant) -> Bool {
+        devices.isReportDue(path, at: now)
     }
 
     /// Changes one object; returns the changes of its peripheral, which another object may show as well.

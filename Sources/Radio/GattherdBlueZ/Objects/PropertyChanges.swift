@@ -52,20 +52,30 @@ extension AdvertisementData {
     /// ever advertised.
     private static let maximumEntries = 1024
 
-    /// The frames that certainly were in the advertisement that caused `changes`.
+    /// Applies the data of an advertisement; returns the frames that it certainly had.
     ///
     /// BlueZ accumulates entries: of several, only the changed ones are known to be new.
-    func frames(in changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
-        var now = AdvertisementData()
-        now.apply(changes)
-        let companies = now.manufacturerData.filter { key, octets in
-            now.manufacturerData.count == 1 || manufacturerData[key] != octets
+    mutating func hear(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
+        let before = self
+        apply(changes)
+        var frames: [HeardAdvertisement.Frame] = []
+        if changes["ManufacturerData"]?.entries != nil {
+            let isOnly = manufacturerData.count == 1
+            let new = manufacturerData.filter { isOnly || before.manufacturerData[$0.key] != $0.value }
+            frames += new.sorted { $0.key < $1.key }.map { .init(.manufacturer($0.key), $0.value) }
         }
-        let services = now.serviceData.filter { key, octets in
-            now.serviceData.count == 1 || serviceData[key] != octets
+        if changes["ServiceData"]?.entries != nil {
+            let isOnly = serviceData.count == 1
+            let new = serviceData.filter { isOnly || before.serviceData[$0.key] != $0.value }
+            frames += new.sorted { $0.key.canonical < $1.key.canonical }.map { .init(.serviceData($0.key), $0.value) }
         }
-        return companies.sorted { $0.key < $1.key }.map { .init(.manufacturer($0.key), $0.value) }
-            + services.sorted { $0.key.canonical < $1.key.canonical }.map { .init(.serviceData($0.key), $0.value) }
+        return frames
+    }
+
+    /// The frames of an advertisement with the same data.
+    func framesOfRepetition(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
+        var copy = self
+        return copy.hear(changes)
     }
 
     mutating func apply(_ changes: PropertyChanges) {

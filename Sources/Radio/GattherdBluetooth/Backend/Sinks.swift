@@ -95,6 +95,10 @@ public struct AdvertisementWatch: Sendable {
     public let includesResolvable: Bool
     /// True if the advertisements of all peripherals are wanted.
     public let includesAll: Bool
+    /// The addresses whose every advertisement is an event of the central too; `nil` for all.
+    ///
+    /// Other peripherals that only advertise cause an event at most once a second.
+    public let promptAddresses: Set<BluetoothAddress>?
     public let sink: any AdvertisementSink
 
     public init(
@@ -103,6 +107,7 @@ public struct AdvertisementWatch: Sendable {
         hasChangingPayloads: Bool = false,
         includesResolvable: Bool = false,
         includesAll: Bool = false,
+        promptAddresses: Set<BluetoothAddress>? = nil,
         sink: any AdvertisementSink
     ) {
         self.addresses = addresses
@@ -110,6 +115,7 @@ public struct AdvertisementWatch: Sendable {
         self.hasChangingPayloads = hasChangingPayloads
         self.includesResolvable = includesResolvable
         self.includesAll = includesAll
+        self.promptAddresses = promptAddresses
         self.sink = sink
     }
 }

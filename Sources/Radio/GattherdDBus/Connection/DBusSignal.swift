@@ -1,6 +1,6 @@
 /// One signal, borrowed for the time that its handler runs; nothing is decoded unless asked for.
 @safe public struct DBusSignal: ~Copyable, ~Escapable {
-    private let view: MessageView
+    let view: MessageView
 
     /// The caller keeps the message alive while the signal is borrowed from it.
     @_lifetime(immortal)
@@ -57,36 +57,17 @@
     /// The new bytes of `property` of `interface`, when this is a `PropertiesChanged` that has them.
     @_lifetime(borrow self)
     public func changedBytes(_ property: String, of interface: String) -> ChangedBytes? {
-        guard isSignal("org.freedesktop.DBus.Properties", "PropertiesChanged"),
-            view.has("sa{sv}as", at: view.header.signature),
-            let (place, isAlone) = try? place(of: property, of: interface)
-        else { return nil }
-        let bytes = unsafe view.body.bytes(at: place).assumingMemoryBound(to: UInt8.self)
-        let changed = unsafe ChangedBytes(Span(_unsafeElements: bytes), isAlone: isAlone)
-        return unsafe _overrideLifetime(changed, borrowing: self)
-    }
-
-    private func place(
-        of property: String,
-        of interface: String
-    ) throws(DBusError) -> (MessageReader.Place, isAlone: Bool)? {
-        var body = view.body
-        guard view.has(interface, at: try body.text()) else { return nil }
-        let properties = try body.array(alignedTo: 8)
-        let end = Int(properties.start) + Int(properties.count)
+        guard var changes = ChangedProperties(view, of: interface) else { return nil }
         var isFirst = true
-        while body.position < end {
-            try body.align(to: 8)
-            let isWanted = view.has(property, at: try body.text())
-            let type = try body.signature()
-            guard isWanted else {
-                _ = try body.values(body[type][...])
+        while let change = try? changes.next() {
+            guard changes.has(property, at: change.name) else {
                 isFirst = false
                 continue
             }
-            guard view.has("ay", at: type) else { return nil }
-            let place = try body.byteArray()
-            return (place, isFirst && body.position >= end)
+            guard changes.has("ay", at: change.type) else { return nil }
+            let bytes = unsafe changes.bytes(at: change.value).assumingMemoryBound(to: UInt8.self)
+            let changed = unsafe ChangedBytes(Span(_unsafeElements: bytes), isAlone: isFirst && changes.isAtEnd)
+            return unsafe _overrideLifetime(changed, borrowing: self)
         }
         return nil
     }

@@ -68,6 +68,25 @@
         return try advance(by: Int(place.count))
     }
 
+    /// Passes over a value of the type at `place`.
+    ///
+    /// - Returns: The elements of an array; the bytes of a number; of another value all bytes from here on.
+    mutating func skip(_ place: Place) throws(DBusError) -> Place {
+        let type = unsafe bytes(at: place)
+        let first = unsafe type.first
+        if type.count > 1, first == UInt8(ascii: "a") {
+            let elements = try array(alignedTo: Self.alignment(of: unsafe type[1]))
+            return try advance(by: Int(elements.count))
+        }
+        if type.count == 1, let size = Self.numberSize(first) {
+            try align(to: size)
+            return try advance(by: size)
+        }
+        let start = position
+        _ = try values(self[place][...])
+        return Place(start: Int32(start), count: Int32(position - start))
+    }
+
     private mutating func readTerminated(_ count: Int) throws(DBusError) -> Place {
         let place = try advance(by: count + 1)
         return Place(start: place.start, count: place.count - 1)
@@ -205,6 +224,17 @@
             if depth <= 0 { return signature[...index] }
         }
         throw .unknownType(signature)
+    }
+
+    /// The size of an integer or a Boolean in bytes, which is its alignment too; `nil` for other types.
+    private static func numberSize(_ type: UInt8?) -> Int? {
+        switch type {
+        case UInt8(ascii: "y"): 1
+        case UInt8(ascii: "n"), UInt8(ascii: "q"): 2
+        case UInt8(ascii: "b"), UInt8(ascii: "i"), UInt8(ascii: "u"): 4
+        case UInt8(ascii: "x"), UInt8(ascii: "t"): 8
+        default: nil
+        }
     }
 
     private static func alignment(of type: UInt8?) -> Int {

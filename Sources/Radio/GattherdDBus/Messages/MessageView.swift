@@ -27,6 +27,12 @@ import Glibc
         unsafe MessageReader(bytes, header.body, isSwapped: header.isSwapped, descriptors)
     }
 
+    /// A reader of a part of the message.
+    func reader(at place: MessageReader.Place) -> MessageReader {
+        let start = Int(place.start)
+        return unsafe MessageReader(bytes, start..<start + Int(place.count), isSwapped: header.isSwapped, descriptors)
+    }
+
     func arguments() throws(DBusError) -> [DBusValue] {
         var body = body
         return try body.values(body[header.signature][...])
