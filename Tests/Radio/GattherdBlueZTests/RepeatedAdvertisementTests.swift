@@ -156,18 +156,18 @@ import Testing
 
     // MARK: - Events
 
-    @Test func `advertisements cause an event once a second, and reach the watch each time`() throws {
+    @Test func `advertisements cause an event every two seconds, and reach the watch each time`() throws {
         var tree = tree()
-        let effects = try [0, 0.5, 0.9, 1.1, 1.9, 2.2].map { seconds in
+        let effects = try [0, 1, 1.9, 2.1, 3.9, 4.2].map { seconds in
             try receive(["RSSI": .int16(-60), "ManufacturerData": data([0x0499: [5]])], at: seconds, &tree)
         }
         #expect(effects.map(\.reported) == [-60, nil, nil, -60, nil, -60])
         #expect(Set(effects.map(\.heard)) == ["-60 manufacturer 0499 [5]"])
     }
 
-    @Test func `advertisements with changing data cause an event once a second, too`() throws {
+    @Test func `advertisements with changing data cause an event every two seconds, too`() throws {
         var tree = tree()
-        let effects = try [0, 0.5, 0.9, 1.1].enumerated().map { number, seconds in
+        let effects = try [0, 1, 1.9, 2.1].enumerated().map { number, seconds in
             try receive(["ManufacturerData": data([0x0499: [UInt8(number)]])], at: seconds, &tree)
         }
         #expect(effects.map(\.reported) == [-40, nil, nil, -40])
@@ -190,7 +190,7 @@ import Testing
 
     @Test func `a peripheral that is not watched causes events only`() throws {
         var tree = tree(watched: [])
-        let effects = try [0, 0.5, 1.1].map { try receive(["RSSI": .int16(-60), "TxPower": .int16(4)], at: $0, &tree) }
+        let effects = try [0, 1.5, 2.1].map { try receive(["RSSI": .int16(-60), "TxPower": .int16(4)], at: $0, &tree) }
         #expect(effects.map(\.heard) == [nil, nil, nil])
         #expect(effects.map(\.reported) == [-60, nil, -60])
     }

@@ -13,23 +13,32 @@ final class SensorWatch: AdvertisementSink {
         case away(silence: Duration)
     }
 
-    private struct Watched: Sendable {
-        let sensor: Sensor
-        var presence = SensorPresence()
-        var sighting: SupervisorStatus.Sighting?
+    /// A sensor and what was heard of it.
+    private final class Watched: Sendable {
+        struct State: Sendable {
+            var presence = SensorPresence()
+            var sighting: SupervisorStatus.Sighting?
+        }
 
-        /// Records an advertisement; returns its new frames, and whether the sensor was away, or `nil` if it has
-        /// nothing new.
-        mutating func record(
+        let sensor: Sensor
+        let state = Locked(State())
+
+        init(_ sensor: Sensor) {
+            self.sensor = sensor
+        }
+
+        /// Records an advertisement; returns its new frames, and whether the sensor was away.
+        func record(
             _ advertisement: HeardAdvertisement,
             at time: Timestamp,
             now: SuspendingClock.Instant
-        ) -> (sensor: Sensor, isBack: Bool, new: [SensorPresence.New])? {
-            guard sensor.mayBeHeard(advertisement) else { return nil }
-            let isBack = presence.isAway
-            sighting = .init(time: time, rssi: advertisement.rssi)
-            let new = presence.record(advertisement, of: sensor, now: now)
-            return isBack || !new.isEmpty ? (sensor, isBack, new) : nil
+        ) -> (isBack: Bool, new: [SensorPresence.New]) {
+            guard sensor.mayBeHeard(advertisement) else { return (false, []) }
+            return state.withLock { state in
+                let isBack = state.presence.isAway
+                state.sighting = .init(time: time, rssi: advertisement.rssi)
+                return (isBack, state.presence.record(advertisement, of: sensor, now: now))
+            }
         }
     }
 
@@ -69,15 +78,17 @@ final class SensorWatch: AdvertisementSink {
 
     /// Returns the advertised traits of a sensor; `nil` if it was not heard.
     func traits(of device: SupervisedDevice) -> AdvertisedTraits? {
-        let watched = sensors.withLock { $0[device.address] }
-        guard let watched, watched.sensor.device.name == device.name else { return nil }
-        return watched.presence.lastAdvertisement.map { AdvertisedTraits($0) }
+        watched(device)?.state.withLock(\.presence.lastAdvertisement).map { AdvertisedTraits($0) }
     }
 
     /// Returns the last advertisement of a sensor, also from a private address; `nil` if it was not heard.
     func sighting(of device: SupervisedDevice) -> SupervisorStatus.Sighting? {
+        watched(device)?.state.withLock(\.sighting)
+    }
+
+    private func watched(_ device: SupervisedDevice) -> Watched? {
         let watched = sensors.withLock { $0[device.address] }
-        return watched?.sensor.device.name == device.name ? watched?.sighting : nil
+        return watched?.sensor.device.name == device.name ? watched : nil
     }
 
     /// The adapters that must listen; `nil` for all.
@@ -134,7 +145,7 @@ final class SensorWatch: AdvertisementSink {
                     let known = old[sensor.device.address].flatMap {
                         $0.sensor.metricCatalogue === sensor.metricCatalogue ? $0 : nil
                     }
-                    return (sensor.device.address, known ?? Watched(sensor: sensor))
+                    return (sensor.device.address, known ?? Watched(sensor))
                 },
                 uniquingKeysWith: { first, _ in first }
             )
@@ -160,12 +171,12 @@ final class SensorWatch: AdvertisementSink {
         let sender = advertisement.peripheral.address
         let address = privateAddresses.withLock { $0.device(of: sender) } ?? sender
         recordStrength(advertisement, of: address)
-        let heard = sensors.withLock { $0[address]?.record(advertisement, at: time, now: now) }
-        guard let heard = heard ?? nil else { return }
+        guard let watched = sensors.withLock({ $0[address] }) else { return }
+        let heard = watched.record(advertisement, at: time, now: now)
         for frame in heard.new {
             intake.receive(frame.octets, for: frame.binding, at: time, rssi: advertisement.rssi)
         }
-        if heard.isBack { heard.sensor.wake.yield(advertisement) }
+        if heard.isBack { watched.sensor.wake.yield(advertisement) }
     }
 
     /// Records the strength under the device's configured address, by which leases know it.
@@ -204,16 +215,18 @@ final class SensorWatch: AdvertisementSink {
     }
 
     func isWatched(_ sensor: Sensor) -> Bool {
-        sensors.withLock { $0[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue }
+        watched(sensor) != nil
+    }
+
+    private func watched(_ sensor: Sensor) -> Watched? {
+        let watched = sensors.withLock { $0[sensor.device.address] }
+        return watched?.sensor.metricCatalogue === sensor.metricCatalogue ? watched : nil
     }
 
     /// Checks whether the sensor is still heard; `nil` if it was replaced.
     private func check(_ sensor: Sensor) -> SensorPresence.Status? {
         let now = clock.now
-        return sensors.withLock { sensors in
-            guard sensors[sensor.device.address]?.sensor.metricCatalogue === sensor.metricCatalogue else { return nil }
-            return sensors[sensor.device.address]?.presence.check(sensor, now: now)
-        }
+        return watched(sensor)?.state.withLock { $0.presence.check(sensor, now: now) }
     }
 }
 

@@ -8,21 +8,18 @@ import GattherdGATT
 /// nothing is decoded.
 struct AdvertisementReports {
     /// A device's last advertisement, as its repetitions are reported.
-    private final class Last: Sendable {
-        let path: String
+    private final class Last {
         let changes: RecordedChanges
-        let advertisement: HeardAdvertisement
-        let isWatched: Bool
+        let repetition: Repetition
 
-        init(_ path: String, _ changes: RecordedChanges, _ advertisement: HeardAdvertisement, isWatched: Bool) {
-            (self.path, self.changes) = (path, changes)
-            (self.advertisement, self.isWatched) = (advertisement, isWatched)
+        init(_ changes: RecordedChanges, _ repetition: Repetition) {
+            (self.changes, self.repetition) = (changes, repetition)
         }
     }
 
     /// A signal that repeats the last advertisement of a device.
     struct Repetition {
-        let path: String
+        let device: DeviceObject
         /// The advertisement; its strength is `nil` if the signal does not state it.
         var advertisement: HeardAdvertisement
         let isWatched: Bool
@@ -35,9 +32,9 @@ struct AdvertisementReports {
     private var last = DBusPathTable<Last>()
 
     /// True if the watch includes the advertisements of a peripheral.
-    func includes(_ id: PeripheralID, hasPrivateAddress: Bool) -> Bool {
+    func includes(_ id: PeripheralID, _ device: DeviceObject) -> Bool {
         guard let watch else { return false }
-        let isResolvable = watch.includesResolvable && hasPrivateAddress && id.address.isResolvable
+        let isResolvable = watch.includesResolvable && device.hasPrivateAddress && id.address.isResolvable
         return watch.includesAll || isResolvable || watch.addresses.contains(id.address)
     }
 
@@ -49,21 +46,28 @@ struct AdvertisementReports {
     /// Returns `nil` for a signal that does not repeat the last advertisement of its device.
     func repetition(in signal: borrowing DBusSignal) -> Repetition? {
         guard let last = last.value(for: signal), let found = last.changes.repetition(in: signal) else { return nil }
-        var advertisement = last.advertisement
-        advertisement.rssi = found.value.map { Int($0) }
-        if found.isAlone { advertisement.frames = [] }
-        return Repetition(path: last.path, advertisement: advertisement, isWatched: last.isWatched)
+        var repetition = last.repetition
+        repetition.advertisement.rssi = found.value.map { Int($0) }
+        if found.isAlone { repetition.advertisement.frames = [] }
+        return repetition
     }
 
     /// Records the last advertisement of a device, with the frames of a repetition.
     ///
     /// - Parameters:
+    ///   - advertisement: The advertisement.
     ///   - isWatched: True if the watch includes it.
+    ///   - device: The device.
     ///   - signal: The signal that has reported it.
-    mutating func record(_ advertisement: HeardAdvertisement, isWatched: Bool, from signal: borrowing DBusSignal) {
-        let path = signal.path
+    mutating func record(
+        _ advertisement: HeardAdvertisement,
+        isWatched: Bool,
+        of device: DeviceObject,
+        from signal: borrowing DBusSignal
+    ) {
+        let repetition = Repetition(device: device, advertisement: advertisement, isWatched: isWatched)
         let changes = RecordedChanges(signal, of: BlueZ.device, variable: "RSSI")
-        last[path] = changes.map { Last(path, $0, advertisement, isWatched: isWatched) }
+        last[signal.path] = changes.map { Last($0, repetition) }
     }
 
     /// Forgets the advertisement of a device that has changed.

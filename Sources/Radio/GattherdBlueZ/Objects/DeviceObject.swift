@@ -3,7 +3,9 @@ import GattherdDBus
 import GattherdGATT
 
 /// One `org.bluez.Device1` object.
-struct DeviceObject: Hashable {
+///
+/// Signals of its advertisements are by far the most frequent ones: it is changed in place.
+final class DeviceObject {
     private(set) var adapterPath: String
     private(set) var address: BluetoothAddress?
     var isConnected = false {
@@ -36,7 +38,7 @@ struct DeviceObject: Hashable {
     /// The maximum length of a name in Unicode scalars, and the maximum number of services in an advertisement.
     private static let (longestName, maximumServices) = (248, 256)
     /// The shortest time between two events that only report advertisements.
-    private static let reportInterval = Duration.seconds(1)
+    private static let reportInterval = Duration.seconds(2)
 
     /// Creates an object with the address that BlueZ encodes in `path`.
     init(path: String) {
@@ -71,7 +73,7 @@ struct DeviceObject: Hashable {
     }
 
     /// Applies changes; returns the frames of an advertisement, or `nil` for other changes.
-    mutating func apply(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame]? {
+    func apply(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame]? {
         if let path = changes["Adapter"]?.string { adapterPath = path }
         if let text = changes["Address"]?.string { address = BluetoothAddress(text) }
         changes.update(&name, "Name") { $0.string.map { String($0.unicodeScalars.prefix(Self.longestName)) } }
@@ -97,21 +99,21 @@ struct DeviceObject: Hashable {
     // MARK: - Advertisements
 
     /// Applies changes of nothing but an advertisement; returns its frames.
-    mutating func hear(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
+    func hear(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
         changes.update(&rssi, "RSSI", \.decibels)
         heard += 1
         return advertisement.hear(changes)
     }
 
     /// Applies a repetition of the last advertisement, which may state its strength; returns the strength.
-    mutating func hearAgain(_ rssi: Int?) -> Int? {
+    func hearAgain(_ rssi: Int?) -> Int? {
         if let rssi { self.rssi = rssi }
         heard += 1
         return self.rssi
     }
 
     /// Returns true if an event has to report the last advertisement now.
-    mutating func isReportDue(at now: SuspendingClock.Instant) -> Bool {
+    func isReportDue(at now: SuspendingClock.Instant) -> Bool {
         if let reported, now - reported < Self.reportInterval { return false }
         reported = now
         return true
@@ -133,7 +135,7 @@ struct DeviceObject: Hashable {
     /// Applies the connection state.
     ///
     /// BlueZ 5.66 does not always signal `Connected`; resolved services imply it.
-    private mutating func applyConnected(_ changes: PropertyChanges) {
+    private func applyConnected(_ changes: PropertyChanges) {
         if let value = changes["Connected"]?.bool {
             isConnected = value
         } else if changes["ServicesResolved"]?.bool == true {

@@ -37,41 +37,30 @@ struct DeviceObjects {
     mutating func apply(_ changes: PropertyChanges, to path: String) -> [HeardAdvertisement.Frame]? {
         let wasConnected = objects[path]?.isConnected ?? false
         let address = objects[path]?.address
-        let frames = objects[path, default: DeviceObject(path: path)].apply(changes)
+        let device = objects[path] ?? DeviceObject(path: path)
+        objects[path] = device
+        let frames = device.apply(changes)
         updatePaths(of: path, before: address)
-        if !wasConnected, objects[path]?.isConnected == true {
+        if !wasConnected, device.isConnected {
             linkCount += 1
-            objects[path]?.link = linkCount
+            device.link = linkCount
         }
         return frames
     }
 
-    /// Applies changes of nothing but an advertisement to a known device; returns its frames.
-    mutating func hear(_ path: String, _ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
-        objects[path]?.hear(changes) ?? []
-    }
-
-    /// Applies a repetition of a device's last advertisement; returns its strength.
-    mutating func hearAgain(_ path: String, _ rssi: Int?) -> Int? { objects[path]?.hearAgain(rssi) ?? nil }
-
-    /// Returns true if an event has to report a device's last advertisement now.
-    mutating func isReportDue(_ path: String, at now: SuspendingClock.Instant) -> Bool {
-        objects[path]?.isReportDue(at: now) ?? false
-    }
-
     /// Ends the link of a device whose adapter was switched off, also without a signal for each.
-    mutating func endLink(_ path: String) {
+    func endLink(_ path: String) {
         objects[path]?.isConnected = false
     }
 
     /// Continues the link numbers of a peripheral that another object showed until now.
-    mutating func raiseLink(_ path: String, to link: UInt64) {
+    func raiseLink(_ path: String, to link: UInt64) {
         guard let device = objects[path], device.link < link else { return }
         objects[path]?.link = link
     }
 
     /// Records the reason of a link's end, which may follow.
-    mutating func recordEndReason(_ path: String, _ reason: DisconnectReason) {
+    func recordEndReason(_ path: String, _ reason: DisconnectReason) {
         objects[path]?.endReason = reason
     }
 

@@ -93,8 +93,9 @@ extension ObjectTree {
         at now: SuspendingClock.Instant = .now
     ) -> [Change] {
         let changes = PropertyChanges(changed: changed, invalidated: invalidated)
-        if interface == BlueZ.device, changes.areOfAdvertisementOnly, let frames = peripherals.hear(path, changes) {
-            return report(frames, of: path, at: now)
+        if interface == BlueZ.device, changes.areOfAdvertisementOnly, let (device, id) = peripherals.heardDevice(path) {
+            let advertisement = device.heard(id, device.hear(changes))
+            return report(advertisement, isWatched: reports.includes(id, device), of: device, at: now)
         }
         return update(path, interface, changes, isNew: false)
     }
@@ -115,7 +116,7 @@ extension ObjectTree {
     }
 
     /// Records the reason of a link's end, which may follow.
-    mutating func recordEndReason(_ path: String, _ reason: DisconnectReason) {
+    func recordEndReason(_ path: String, _ reason: DisconnectReason) {
         peripherals.recordEndReason(path, reason)
     }
 
@@ -161,38 +162,27 @@ extension ObjectTree {
         at now: SuspendingClock.Instant = .now
     ) -> [Change]? {
         guard var last = reports.repetition(in: signal) else { return nil }
-        last.advertisement.rssi = peripherals.hearAgain(last.path, last.advertisement.rssi)
-        return report(last.advertisement, isWatched: last.isWatched, of: last.path, at: now)
+        last.advertisement.rssi = last.device.hearAgain(last.advertisement.rssi)
+        return report(last.advertisement, isWatched: last.isWatched, of: last.device, at: now)
     }
 
     /// Records the advertisement that caused `changes`, to recognize its repetitions.
     mutating func recordAdvertisement(_ signal: borrowing DBusSignal, _ changes: PropertyChanges) {
         guard let device = devices[signal.path], device.isHeard, let id = id(of: device) else { return }
         let advertisement = device.heard(id, device.framesOfRepetition(changes))
-        let isWatched = reports.includes(id, hasPrivateAddress: device.hasPrivateAddress)
-        reports.record(advertisement, isWatched: isWatched, from: signal)
-    }
-
-    private mutating func report(
-        _ frames: [HeardAdvertisement.Frame],
-        of path: String,
-        at now: SuspendingClock.Instant
-    ) -> [Change] {
-        guard let device = devices[path], let id = id(of: device) else { return [] }
-        let isWatched = reports.includes(id, hasPrivateAddress: device.hasPrivateAddress)
-        return report(device.heard(id, frames), isWatched: isWatched, of: path, at: now)
+        reports.record(advertisement, isWatched: reports.includes(id, device), of: device, from: signal)
     }
 
     /// Reports an advertisement that changes nothing else: each one to the watch, and in events from time to time.
-    private mutating func report(
+    private func report(
         _ advertisement: HeardAdvertisement,
         isWatched: Bool,
-        of path: String,
+        of device: DeviceObject,
         at now: SuspendingClock.Instant
     ) -> [Change] {
         let advertised = isWatched ? [Change.advertised(advertisement)] : []
-        guard reports.isPrompt(advertisement.peripheral) || peripherals.isReportDue(path, at: now),
-            let status = peripherals.status(path: path)
+        guard reports.isPrompt(advertisement.peripheral) || device.isReportDue(at: now),
+            let status = status(advertisement.peripheral)
         else { return advertised }
         return advertised + [.event(.peripheralChanged(status))]
     }
@@ -210,9 +200,7 @@ extension ObjectTree {
     }
 
     private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
-        guard let device = devices[path], let id = id(of: device),
-            reports.includes(id, hasPrivateAddress: device.hasPrivateAddress)
-        else { return nil }
+        guard let device = devices[path], let id = id(of: device), reports.includes(id, device) else { return nil }
         return device.heard(id, frames)
     }
 

@@ -57,7 +57,7 @@ struct PeripheralObjects {
     }
 
     /// The status of an object's peripheral.
-    func status(path: String) -> PeripheralStatus? {
+    private func status(path: String) -> PeripheralStatus? {
         id(path: path).flatMap { status($0) }
     }
 
@@ -135,7 +135,7 @@ struct PeripheralObjects {
     // MARK: - Devices
 
     /// Records the reason of a link's end, which may follow.
-    mutating func recordEndReason(_ path: String, _ reason: DisconnectReason) {
+    func recordEndReason(_ path: String, _ reason: DisconnectReason) {
         devices.recordEndReason(path, reason)
     }
 
@@ -144,22 +144,14 @@ struct PeripheralObjects {
         changeDevice(path) { $0.endLink(path) }
     }
 
-    /// Applies changes of nothing but an advertisement, as ``DeviceObjects/hear(_:_:)`` does.
+    /// Returns a device that a scan has heard before, if no other object shows its peripheral.
     ///
-    /// Returns `nil`, without an effect, unless a scan has heard the device before and no other object shows its
-    /// peripheral: otherwise the advertisement decides which object is used.
-    mutating func hear(_ path: String, _ changes: PropertyChanges) -> [HeardAdvertisement.Frame]? {
-        guard let device = devices[path], device.isHeard, let address = device.address,
-            devices.paths(of: address).count == 1
+    /// Of others, an advertisement may decide which object is used.
+    func heardDevice(_ path: String) -> (device: DeviceObject, id: PeripheralID)? {
+        guard let device = devices[path], device.isHeard, let id = id(of: device),
+            devices.paths(of: id.address).count == 1
         else { return nil }
-        return devices.hear(path, changes)
-    }
-
-    /// Applies a repetition of a device's last advertisement, as ``DeviceObjects/hearAgain(_:_:)`` does.
-    mutating func hearAgain(_ path: String, _ rssi: Int?) -> Int? { devices.hearAgain(path, rssi) }
-
-    mutating func isReportDue(_ path: String, at now: SuspendingClock.Instant) -> Bool {
-        devices.isReportDue(path, at: now)
+        return (device, id)
     }
 
     /// Changes one object; returns the changes of its peripheral, which another object may show as well.

@@ -97,7 +97,7 @@ public struct AdvertisementWatch: Sendable {
     public let includesAll: Bool
     /// The addresses whose every advertisement is an event of the central too; `nil` for all.
     ///
-    /// Other peripherals that only advertise cause an event at most once a second.
+    /// Other peripherals that only advertise cause an event at most every two seconds.
     public let promptAddresses: Set<BluetoothAddress>?
     public let sink: any AdvertisementSink
 
