@@ -259,6 +259,7 @@ final class FakeCentral: CentralBackend {
         let address = advertisement.peripheral.address
         guard watch.addresses.contains(address) || watch.includesResolvable && address.isResolvable else { return }
         watch.sink.receive(advertisement, at: Timestamp(microseconds: 1_000_000))
+        watch.sink.flush()
     }
 
     private func record(_ call: Call) { calls.update { $0.append(call) } }

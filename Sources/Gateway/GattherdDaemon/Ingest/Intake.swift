@@ -88,11 +88,16 @@ public final class Intake: NotificationSink {
         arrived.yield()
     }
 
-    /// Adds a value that was read or advertised; returns false if there was no room.
+    /// Adds a value that was read; returns false if there was no room.
     @discardableResult
-    func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp, rssi: Int? = nil) -> Bool {
-        defer { arrived.yield() }
-        return shared.withLock { append(octets.span, for: binding, at: time, rssi: rssi, to: &$0.buffer) }
+    func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp) -> Bool {
+        defer { flush() }
+        return shared.withLock { append(octets.span, for: binding, at: time, to: &$0.buffer) }
+    }
+
+    /// Adds a value that was advertised; ``flush()`` has to follow.
+    func add(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp, rssi: Int?) {
+        shared.withLock { _ = append(octets.span, for: binding, at: time, rssi: rssi, to: &$0.buffer) }
     }
 
     /// Routes the values of `token` to `binding` from now on.

@@ -174,9 +174,13 @@ final class SensorWatch: AdvertisementSink {
         guard let watched = sensors.withLock({ $0[address] }) else { return }
         let heard = watched.record(advertisement, at: time, now: now)
         for frame in heard.new {
-            intake.receive(frame.octets, for: frame.binding, at: time, rssi: advertisement.rssi)
+            intake.add(frame.octets, for: frame.binding, at: time, rssi: advertisement.rssi)
         }
         if heard.isBack { watched.sensor.wake.yield(advertisement) }
+    }
+
+    func flush() {
+        if intake.count > 0 { intake.flush() }
     }
 
     /// Records the strength under the device's configured address, by which leases know it.

@@ -13,7 +13,8 @@ final class SignalRouter {
     private let log: Log
     /// Called when an adapter is ready for advertisement monitors.
     private let onMonitorable: () -> Void
-    private var isWakeScheduled = false
+    /// True until the handlers of events and advertisements are told that this turn's messages are handled.
+    private var isFlushScheduled = false
 
     init(_ parts: CentralParts, on loop: EventLoop, log: Log, onMonitorable: @escaping () -> Void) {
         (self.parts, self.loop, self.log, self.onMonitorable) = (parts, loop, log, onMonitorable)
@@ -73,7 +74,9 @@ final class SignalRouter {
             case .event(let event): apply(event)
             case .monitorable: onMonitorable()
             case .adapterIgnored(let adapter): warn(ofDuplicate: adapter)
-            case .advertised(let advertisement): parts.monitors.watch?.sink.receive(advertisement, at: .now)
+            case .advertised(let advertisement):
+                parts.monitors.watch?.sink.receive(advertisement, at: .now)
+                scheduleFlush()
             case .tableGrew(let id): tableChanged(id, hasGrown: true)
             case .tableShrank(let id): tableChanged(id, hasGrown: false)
             case .characteristicRemoved(let path):
@@ -96,7 +99,7 @@ final class SignalRouter {
             parts.waiters.wake(id)
         case .peripheralChanged(let status):
             parts.events.add(event)
-            wakeConsumer()
+            scheduleFlush()
             parts.waiters.wake(status.id)
         case .adapterChanged(let status):
             if !status.isPowered { parts.discovery.recordEnd(on: status.address) }
@@ -108,13 +111,14 @@ final class SignalRouter {
         }
     }
 
-    /// Wakes the consumer of the events when all messages of this turn are handled.
-    private func wakeConsumer() {
-        guard !isWakeScheduled else { return }
-        isWakeScheduled = true
+    /// Wakes the consumers of events and advertisements when all messages of this turn are handled.
+    private func scheduleFlush() {
+        guard !isFlushScheduled else { return }
+        isFlushScheduled = true
         loop.schedule(after: .zero) { [self] in
-            isWakeScheduled = false
+            isFlushScheduled = false
             parts.events.wake()
+            parts.monitors.watch?.sink.flush()
         }
     }
 

@@ -82,6 +82,13 @@ public struct HeardAdvertisement: Hashable, Sendable {
 /// A sink of advertisements on the central's thread; must not block or call the central.
 public protocol AdvertisementSink: AnyObject, Sendable {
     func receive(_ advertisement: HeardAdvertisement, at time: Timestamp)
+
+    /// Passes the received advertisements on, because no more are available now.
+    func flush()
+}
+
+extension AdvertisementSink {
+    public func flush() {}
 }
 
 /// A subscription to the advertisements of some peripherals.
