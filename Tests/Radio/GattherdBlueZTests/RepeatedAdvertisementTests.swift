@@ -65,8 +65,10 @@ import Testing
             let signal = DBusSignal(unsafe MessageView(bytes, try MessageHeader(bytes), []))
             if let changes = tree.repeatAdvertisement(signal, at: now) { return effect(of: changes, isRepetition: true) }
             let changes = PropertyChanges(changed: .properties(properties), invalidated: invalidated)
-            let caused = tree.change(Self.path, BlueZ.device, changes.changed, invalidated, at: now)
-            if changes.areOfAdvertisementOnly { tree.recordAdvertisement(signal, changes) }
+            let caused =
+                changes.areOfAdvertisementOnly
+                ? tree.hear(signal, changes, at: now)
+                : tree.change(Self.path, BlueZ.device, changes.changed, invalidated)
             return effect(of: caused, isRepetition: false)
         }
     }

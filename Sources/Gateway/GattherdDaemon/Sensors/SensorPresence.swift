@@ -1,4 +1,5 @@
 import GattherdBluetooth
+import GattherdGATT
 import GattherdModel
 
 /// The presence of one sensor and its last frames.
@@ -15,15 +16,22 @@ struct SensorPresence: Sendable {
     }
 
     /// An advertisement whose repetitions have nothing new for a time.
-    private struct Repeated: Sendable {
-        let frames: [HeardAdvertisement.Frame]
-        let name: String?
+    private final class Repeated: Sendable {
+        private let frames: [HeardAdvertisement.Frame]
+        private let name: String?
+        private let services: [BluetoothUUID]
         /// The longest silence of its frames.
         let silence: Duration
-        let end: SuspendingClock.Instant
+        private let end: SuspendingClock.Instant
+
+        init(_ advertisement: HeardAdvertisement, until end: SuspendingClock.Instant, silence: Duration) {
+            (frames, name, services) = (advertisement.frames, advertisement.name, advertisement.services)
+            (self.silence, self.end) = (silence, end)
+        }
 
         func isRepeated(by advertisement: HeardAdvertisement, at now: SuspendingClock.Instant) -> Bool {
             now < end && frames == advertisement.frames && name == advertisement.name
+                && services == advertisement.services
         }
     }
 
@@ -32,7 +40,7 @@ struct SensorPresence: Sendable {
     private var silence: Duration?
     private var filter = FrameFilter()
     private var repeated: Repeated?
-    /// The last advertisement; `nil` before the first.
+    /// The last advertisement with other frames than the one before; `nil` before the first.
     private(set) var lastAdvertisement: HeardAdvertisement?
 
     var isAway: Bool { lastHeard == nil }
@@ -44,16 +52,16 @@ struct SensorPresence: Sendable {
         now: SuspendingClock.Instant
     ) -> [New] {
         lastHeard = now
-        lastAdvertisement = advertisement
         if let repeated, repeated.isRepeated(by: advertisement, at: now) {
             silence = max(silence ?? .zero, repeated.silence)
             return []
         }
+        if !advertisement.frames.isEmpty || lastAdvertisement == nil { lastAdvertisement = advertisement }
         let payloads = filter.payloads(of: advertisement, sensor.frames, now: now)
         if let longest = payloads.map({ sensor.frames[$0.payload.frame].silence }).max() {
             silence = max(silence ?? .zero, longest)
             repeated = filter.repetitionEnd(of: payloads.lazy.map(\.payload), sensor.frames).map {
-                Repeated(frames: advertisement.frames, name: advertisement.name, silence: longest, end: $0)
+                Repeated(advertisement, until: $0, silence: longest)
             }
         }
         return payloads.compactMap { payload, isNew in

@@ -49,11 +49,12 @@ final class SignalRouter {
         case "sa{sv}as" where signal.isSignal(BlueZ.properties, "PropertiesChanged"):
             let (path, interface) = (signal.path, arguments[0].string ?? "")
             let (changed, invalidated) = (arguments[1], arguments[2].strings ?? [])
-            objects.update { $0.change(path, interface, changed, invalidated) }
             let changes = PropertyChanges(changed: changed, invalidated: invalidated)
-            guard interface == BlueZ.device, changes.areOfAdvertisementOnly else { return }
+            guard interface == BlueZ.device, changes.areOfAdvertisementOnly else {
+                return objects.update { $0.change(path, interface, changed, invalidated) }
+            }
             parts.client.bus?.canWait()
-            objects.edit { $0.recordAdvertisement(signal, changes) }
+            objects.hear(signal, changes)
         default: break
         }
     }

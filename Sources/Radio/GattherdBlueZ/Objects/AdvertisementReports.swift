@@ -4,25 +4,34 @@ import GattherdGATT
 
 /// The advertisements to report, and the last one of each device.
 ///
-/// In busy air nearly all signals repeat the last advertisement of their device. They are recognized by their bytes, and
+/// In busy air nearly all signals repeat the last advertisement of their device. They are recognized by their bytes, so
 /// nothing is decoded.
 struct AdvertisementReports {
-    /// A device's last advertisement, as its repetitions are reported.
-    private final class Last {
-        let changes: RecordedChanges
-        let repetition: Repetition
-
-        init(_ changes: RecordedChanges, _ repetition: Repetition) {
-            (self.changes, self.repetition) = (changes, repetition)
-        }
+    /// The consumers of a peripheral's advertisements.
+    struct Audience {
+        /// True if the watch includes them.
+        let isWatched: Bool
+        /// True if each of them is an event as well.
+        let isPrompt: Bool
     }
 
-    /// A signal that repeats the last advertisement of a device.
-    struct Repetition {
+    /// A device's last advertisement.
+    final class Last {
         let device: DeviceObject
-        /// The advertisement; its strength is `nil` if the signal does not state it.
-        var advertisement: HeardAdvertisement
-        let isWatched: Bool
+        /// The advertisement, with the frames of a repetition.
+        let advertisement: HeardAdvertisement
+        let audience: Audience
+        fileprivate let changes: RecordedChanges
+
+        fileprivate init(
+            of device: DeviceObject,
+            _ advertisement: HeardAdvertisement,
+            _ audience: Audience,
+            _ changes: RecordedChanges
+        ) {
+            (self.device, self.advertisement) = (device, advertisement)
+            (self.audience, self.changes) = (audience, changes)
+        }
     }
 
     /// The watched advertisements; `nil` for none.
@@ -31,43 +40,39 @@ struct AdvertisementReports {
     }
     private var last = DBusPathTable<Last>()
 
-    /// True if the watch includes the advertisements of a peripheral.
-    func includes(_ id: PeripheralID, _ device: DeviceObject) -> Bool {
-        guard let watch else { return false }
+    /// The consumers of the advertisements of a device.
+    func audience(of device: DeviceObject, _ id: PeripheralID) -> Audience {
+        guard let watch else { return Audience(isWatched: false, isPrompt: true) }
         let isResolvable = watch.includesResolvable && device.hasPrivateAddress && id.address.isResolvable
-        return watch.includesAll || isResolvable || watch.addresses.contains(id.address)
+        return Audience(
+            isWatched: watch.includesAll || isResolvable || watch.addresses.contains(id.address),
+            isPrompt: watch.promptAddresses?.contains(id.address) ?? true
+        )
     }
-
-    /// True if each advertisement of a peripheral is an event as well.
-    func isPrompt(_ id: PeripheralID) -> Bool { watch?.promptAddresses?.contains(id.address) ?? true }
 
     // MARK: - Repetitions
 
-    /// Returns `nil` for a signal that does not repeat the last advertisement of its device.
-    func repetition(in signal: borrowing DBusSignal) -> Repetition? {
+    /// Returns the last advertisement of a device if the signal repeats it.
+    func repetition(in signal: borrowing DBusSignal) -> (last: Last, repetition: RecordedChanges.Repetition)? {
         guard let last = last.value(for: signal), let found = last.changes.repetition(in: signal) else { return nil }
-        var repetition = last.repetition
-        repetition.advertisement.rssi = found.value.map { Int($0) }
-        if found.isAlone { repetition.advertisement.frames = [] }
-        return repetition
+        return (last, found)
     }
 
     /// Records the last advertisement of a device, with the frames of a repetition.
     ///
     /// - Parameters:
     ///   - advertisement: The advertisement.
-    ///   - isWatched: True if the watch includes it.
+    ///   - audience: Its consumers.
     ///   - device: The device.
     ///   - signal: The signal that has reported it.
     mutating func record(
         _ advertisement: HeardAdvertisement,
-        isWatched: Bool,
+        _ audience: Audience,
         of device: DeviceObject,
         from signal: borrowing DBusSignal
     ) {
-        let repetition = Repetition(device: device, advertisement: advertisement, isWatched: isWatched)
         let changes = RecordedChanges(signal, of: BlueZ.device, variable: "RSSI")
-        last[signal.path] = changes.map { Last($0, repetition) }
+        last[signal.path] = changes.map { Last(of: device, advertisement, audience, $0) }
     }
 
     /// Forgets the advertisement of a device that has changed.

@@ -42,6 +42,12 @@ final class BlueZObjects {
         return true
     }
 
+    /// Applies a signal of nothing but an advertisement.
+    func hear(_ signal: borrowing DBusSignal, _ changes: PropertyChanges) {
+        let changes = tree.hear(signal, changes)
+        onChange(changes)
+    }
+
     /// Changes a part of the tree that no state depends on.
     func edit(_ change: (inout ObjectTree) -> Void) {
         change(&tree)

@@ -124,9 +124,9 @@ final class DeviceObject {
         HeardAdvertisement(peripheral: id, name: name, rssi: rssi, services: services ?? [], frames: frames)
     }
 
-    /// The frames of a repetition of the advertisement that caused `changes`.
-    func framesOfRepetition(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
-        advertisement.framesOfRepetition(changes)
+    /// The frames that are certain in a repetition of the last advertisement, which had `frames`.
+    func framesOfRepetition(_ frames: [HeardAdvertisement.Frame]) -> [HeardAdvertisement.Frame] {
+        frames.filter { advertisement.isAlone($0.source) }
     }
 
     /// True if the address changes from time to time.

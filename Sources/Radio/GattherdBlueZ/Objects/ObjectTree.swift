@@ -89,15 +89,9 @@ extension ObjectTree {
         _ path: String,
         _ interface: String,
         _ changed: DBusValue,
-        _ invalidated: [String],
-        at now: SuspendingClock.Instant = .now
+        _ invalidated: [String]
     ) -> [Change] {
-        let changes = PropertyChanges(changed: changed, invalidated: invalidated)
-        if interface == BlueZ.device, changes.areOfAdvertisementOnly, let (device, id) = peripherals.heardDevice(path) {
-            let advertisement = device.heard(id, device.hear(changes))
-            return report(advertisement, isWatched: reports.includes(id, device), of: device, at: now)
-        }
-        return update(path, interface, changes, isNew: false)
+        update(path, interface, PropertyChanges(changed: changed, invalidated: invalidated), isNew: false)
     }
 
     /// Applies all properties of a known object, from the answer to a call.
@@ -161,28 +155,41 @@ extension ObjectTree {
         _ signal: borrowing DBusSignal,
         at now: SuspendingClock.Instant = .now
     ) -> [Change]? {
-        guard var last = reports.repetition(in: signal) else { return nil }
-        last.advertisement.rssi = last.device.hearAgain(last.advertisement.rssi)
-        return report(last.advertisement, isWatched: last.isWatched, of: last.device, at: now)
+        guard let (last, repetition) = reports.repetition(in: signal) else { return nil }
+        var advertisement = last.advertisement
+        advertisement.rssi = last.device.hearAgain(repetition.value.map { Int($0) })
+        if repetition.isAlone { advertisement.frames = [] }
+        return report(advertisement, to: last.audience, of: last.device, at: now)
     }
 
-    /// Records the advertisement that caused `changes`, to recognize its repetitions.
-    mutating func recordAdvertisement(_ signal: borrowing DBusSignal, _ changes: PropertyChanges) {
-        guard let device = devices[signal.path], device.isHeard, let id = id(of: device) else { return }
-        let advertisement = device.heard(id, device.framesOfRepetition(changes))
-        reports.record(advertisement, isWatched: reports.includes(id, device), of: device, from: signal)
+    /// Applies a signal of nothing but an advertisement, and records it to recognize its repetitions.
+    mutating func hear(
+        _ signal: borrowing DBusSignal,
+        _ changes: PropertyChanges,
+        at now: SuspendingClock.Instant = .now
+    ) -> [Change] {
+        let path = signal.path
+        guard let (device, id) = peripherals.heardDevice(path) else {
+            return update(path, BlueZ.device, changes, isNew: false)
+        }
+        let frames = device.hear(changes)
+        var advertisement = device.heard(id, frames)
+        let audience = reports.audience(of: device, id)
+        let reported = report(advertisement, to: audience, of: device, at: now)
+        advertisement.frames = device.framesOfRepetition(frames)
+        reports.record(advertisement, audience, of: device, from: signal)
+        return reported
     }
 
     /// Reports an advertisement that changes nothing else: each one to the watch, and in events from time to time.
     private func report(
         _ advertisement: HeardAdvertisement,
-        isWatched: Bool,
+        to audience: AdvertisementReports.Audience,
         of device: DeviceObject,
         at now: SuspendingClock.Instant
     ) -> [Change] {
-        let advertised = isWatched ? [Change.advertised(advertisement)] : []
-        guard reports.isPrompt(advertisement.peripheral) || device.isReportDue(at: now),
-            let status = status(advertisement.peripheral)
+        let advertised = audience.isWatched ? [Change.advertised(advertisement)] : []
+        guard audience.isPrompt || device.isReportDue(at: now), let status = status(advertisement.peripheral)
         else { return advertised }
         return advertised + [.event(.peripheralChanged(status))]
     }
@@ -200,7 +207,9 @@ extension ObjectTree {
     }
 
     private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
-        guard let device = devices[path], let id = id(of: device), reports.includes(id, device) else { return nil }
+        guard let device = devices[path], let id = id(of: device), reports.audience(of: device, id).isWatched else {
+            return nil
+        }
         return device.heard(id, frames)
     }
 

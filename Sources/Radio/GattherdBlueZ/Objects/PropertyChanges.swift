@@ -1,6 +1,7 @@
 import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
+import GattherdModel
 
 /// The new values of some properties, and the properties that were invalidated.
 struct PropertyChanges {
@@ -72,10 +73,12 @@ extension AdvertisementData {
         return frames
     }
 
-    /// The frames of an advertisement with the same data.
-    func framesOfRepetition(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
-        var copy = self
-        return copy.hear(changes)
+    /// True if there is no other data of the same kind.
+    func isAlone(_ source: AdvertisementSource) -> Bool {
+        switch source {
+        case .manufacturer: manufacturerData.count == 1
+        case .serviceData: serviceData.count == 1
+        }
     }
 
     mutating func apply(_ changes: PropertyChanges) {
