@@ -63,7 +63,9 @@ import Testing
             .bytes(serial: 7)
         return try unsafe bytes.withUnsafeBytes { bytes in
             let signal = DBusSignal(unsafe MessageView(bytes, try MessageHeader(bytes), []))
-            if let changes = tree.repeatAdvertisement(signal, at: now) { return effect(of: changes, isRepetition: true) }
+            if let changes = tree.repeatAdvertisement(signal, at: now) {
+                return effect(of: changes, isRepetition: true)
+            }
             let changes = PropertyChanges(changed: .properties(properties), invalidated: invalidated)
             let caused =
                 changes.areOfAdvertisementOnly
@@ -78,7 +80,8 @@ import Testing
         for change in changes {
             switch change {
             case .advertised(let heard):
-                effect.heard = "\(heard.rssi ?? 0) " + heard.frames.map { "\($0.source) \($0.octets)" }.joined(separator: ", ")
+                let frames = heard.frames.map { "\($0.source) \($0.octets)" }
+                effect.heard = "\(heard.rssi ?? 0) " + frames.joined(separator: ", ")
             case .event(.peripheralChanged(let status)): effect.reported = status.rssi
             default: Issue.record("\(change)")
             }
