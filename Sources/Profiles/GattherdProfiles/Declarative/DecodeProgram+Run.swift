@@ -55,7 +55,7 @@ extension DecodeProgram {
         try run(0..<decryption.step, &cursor, &memory, &samples, from: start)
         let offset = cursor.offset
         let opened =
-            try isWanted(steps[decryption.step], cursor, &memory)
+            try isWanted(decryption.step, cursor, &memory)
             ? decrypted(payload, from: offset, decryption.rule, &memory)
             : plain(payload, decryption.rule, memory)
         memory.trace?.replace(opened, step: decryption.step, from: offset, of: payload.count)
@@ -106,10 +106,8 @@ extension DecodeProgram {
     ) throws(PayloadError) {
         var index = range.lowerBound
         while index < range.upperBound {
-            let step = steps[index]
-            let next = end(of: step, at: index)
-            if isWanted(step, cursor, &memory) {
-                switch step.count {
+            if isWanted(index, cursor, &memory) {
+                switch steps[index].count {
                 case .once: try once(index, &cursor, &memory, &samples, from: start)
                 case .rest: try again(index, .max, &cursor, &memory, &samples, from: start)
                 case .times(let expression):
@@ -119,13 +117,13 @@ extension DecodeProgram {
             } else {
                 memory.trace?.skip(index, at: cursor.offset)
             }
-            index = next
+            index = end(ofStep: index)
         }
     }
 
     /// Returns the index of the step after another one and all that belong to it.
-    private func end(of step: Step, at index: Int) -> Int {
-        switch step.action {
+    private func end(ofStep index: Int) -> Int {
+        switch steps[index].action {
         case .group(let end, _): end
         case .objects(let position): catalogues[position].end
         default: index + 1
@@ -138,8 +136,8 @@ extension DecodeProgram {
         return expressions.value(of: expression, memory.registers)
     }
 
-    private func isWanted(_ step: Step, _ cursor: borrowing PayloadCursor, _ memory: inout DecodeMemory) -> Bool {
-        guard let condition = step.condition else { return true }
+    private func isWanted(_ index: Int, _ cursor: borrowing PayloadCursor, _ memory: inout DecodeMemory) -> Bool {
+        guard let condition = steps[index].condition else { return true }
         return value(of: condition, cursor, &memory) != 0
     }
 

@@ -50,6 +50,8 @@ struct ExpressionNodes: Sendable {
         case and(Int, Int)
         case or(Int, Int)
         case compare(Comparison, Int, Int)
+        /// The comparison of a whole field with a constant: the condition of nearly all steps that have one.
+        case equals(register: Int, Int64)
         case compute(Arithmetic, Int, Int)
     }
 
@@ -73,8 +75,16 @@ struct ExpressionNodes: Sendable {
 
     /// Appends a node and returns its index.
     mutating func add(_ node: Node) -> Int {
-        nodes.append(node)
+        nodes.append(equality(node) ?? node)
         return nodes.count - 1
+    }
+
+    /// Returns the simpler form of a comparison of a whole field with a constant.
+    private func equality(_ node: Node) -> Node? {
+        guard case .compare(.equal, let left, let right) = node, case .part(let part) = nodes[left],
+            case .constant(let number) = nodes[right], part.shift == 0, part.width == 64
+        else { return nil }
+        return .equals(register: part.register, number)
     }
 
     /// Returns the field or bit range at `position`; `nil` for another node.
@@ -96,7 +106,7 @@ struct ExpressionNodes: Sendable {
         switch nodes[position] {
         case .constant, .real, .call, .compute, .digits: false
         case .part(let part): part.width == 1
-        case .not, .and, .or, .compare: true
+        case .not, .and, .or, .compare, .equals: true
         }
     }
 
@@ -116,6 +126,7 @@ struct ExpressionNodes: Sendable {
             value(of: left, registers) != 0 || value(of: right, registers) != 0 ? 1 : 0
         case .compare(let comparison, let left, let right):
             comparison.holds(value(of: left, registers), value(of: right, registers)) ? 1 : 0
+        case .equals(let register, let number): registers[register] == number ? 1 : 0
         case .compute(let arithmetic, let left, let right):
             arithmetic.result(value(of: left, registers), value(of: right, registers))
         }
@@ -139,6 +150,7 @@ extension ExpressionNodes {
             realValue(of: left, registers) != 0 || realValue(of: right, registers) != 0 ? 1 : 0
         case .compare(let comparison, let left, let right):
             comparison.holds(realValue(of: left, registers), realValue(of: right, registers)) ? 1 : 0
+        case .equals(let register, let number): registers[register] == number ? 1 : 0
         case .compute(let arithmetic, let left, let right):
             arithmetic.realResult(realValue(of: left, registers), realValue(of: right, registers))
         }
