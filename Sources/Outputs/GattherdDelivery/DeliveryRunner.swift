@@ -11,6 +11,7 @@ final class DeliveryRunner {
     /// Work that waits for the journal or the network and leaves the loop free meanwhile.
     enum Job: Sendable {
         case dial(session: Int)
+        case probe
         case load
         case fetch(after: Int64, limit: Int)
         case save(Int64)
@@ -80,6 +81,7 @@ final class DeliveryRunner {
         case .fetch(let after, let limit): fetch(after: after, limit: limit)
         case .save(let seq): jobs.append(.save(seq))
         case .connect(let session): jobs.append(.dial(session: session))
+        case .probe: jobs.append(.probe)
         case .open: messages.publishAllStates()
         case .publish(let number, let batch, let again): publish(batch, again: again, session: number)
         case .publishOffline: messages.publishOffline()
@@ -151,6 +153,7 @@ extension DeliveryRunner {
     func run(_ job: Job) async {
         switch job {
         case .dial(let session): await dial(session)
+        case .probe: if await dialler.isBrokerDown() { step(.brokerWasDown) }
         case .load: step(await journal.load())
         case .fetch(let after, let limit): step(await journal.fetch(after: after, limit: limit))
         case .save(let seq): step(await journal.save(seq))
@@ -206,6 +209,7 @@ extension DeliveryRunner {
             let dialled = try await dialler.dial()
             // After a cancellation a late socket closes itself.
             guard let dialled, machine.isConnecting(number) else { return }
+            if dialler.wasBrokerDown(before: dialled) { step(.brokerWasDown) }
             let connection = try dialler.connection(dialled, session: number)
             let session = BrokerSession(number, connection, context, admission) { [weak self] event in
                 self?.handle(event, of: number)
@@ -243,6 +247,7 @@ extension DeliveryRunner {
     private func connected(_ session: BrokerSession, _ limits: BrokerLimits) {
         context.counters.connects.add()
         dialler.isWillRetained = limits.canRetain
+        dialler.didConnect()
         journal.didConnect()
         readings.startSession()
         admission.startSession()

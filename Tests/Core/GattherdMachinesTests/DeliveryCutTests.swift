@@ -128,6 +128,39 @@ import Testing
         #expect(world.sessions.last == Array(1...30))
     }
 
+    @Test func `a broker whose host refuses a probe after the loss receives the same readings again`() {
+        var world = World.connected(committed: 30)
+        for _ in 0..<6 {
+            world.acknowledge(first: 10)
+            world.reconnect(lastWill: world.session, isRefused: true)
+        }
+        world.runUntilIdle()
+        #expect(world.sessions.last == Array(1...30))
+    }
+
+    @Test func `a connection is probed only if the last wills suggest that a network has cut it`() {
+        var world = World.connected(committed: 30)
+        var probes: [Bool] = []
+        for index in 0..<5 {
+            world.acknowledge(first: 1)
+            let lost = world.session
+            let stop = BrokerFault(.lost, "server shutting down", wasBrokerDown: index == 3)
+            world.loseConnection(stop)
+            probes.append(world.questions.contains(.probe))
+            world.reconnect(lastWill: lost)
+        }
+        #expect(probes == [false, false, true, false, false])
+    }
+
+    @Test func `a broker without last wills is not probed`() {
+        var world = World.connected(committed: 30)
+        for _ in 0..<6 {
+            world.loseConnection()
+            #expect(!world.questions.contains(.probe))
+            world.reconnect(lastWill: nil)
+        }
+    }
+
     @Test func `the last will counts after failed attempts to connect`() {
         var world = World.connected(committed: 30)
         for _ in 0..<3 {
@@ -252,9 +285,11 @@ extension DeliveryTestWorld {
         lastWill: Int?,
         after loss: BrokerFault = BrokerFault(.lost, "gone"),
         failures: Int = 0,
-        _ failure: BrokerFault = BrokerFault(.unreachable, "gone")
+        _ failure: BrokerFault = BrokerFault(.unreachable, "gone"),
+        isRefused: Bool = false
     ) {
         loseConnection(loss)
+        if isRefused, questions.contains(.probe) { step(.brokerWasDown) }
         var left = failures
         for _ in 0..<1000 where session == nil {
             if left > 0, case .connect(let attempt)? = questions.first {

@@ -42,6 +42,32 @@ struct CutConnectionTests {
         var seen: Set<Int64> = []
         #expect(book.withLock { $0.seqs }.filter { seen.insert($0).inserted } == [1, 2, 3, 4])
     }
+
+    /// mosquitto 2.0.11 does not say that it stops, publishes the last will and saves it.
+    @Test func `a broker that restarts again and again at once receives acknowledged readings again`() async throws {
+        let folder = try TemporaryFolder()
+        let fixture = DeliveryFixture(
+            try Broker(settings: ["persistence true", "persistence_location \(folder.path)/"])
+        )
+        try await fixture.broker.start()
+        let delivery = fixture.delivery { settings in
+            settings.options.replay = .seconds(60)
+            // The last will arrives before the first reading, and the broker is back before the next attempt.
+            settings.options.reconnectPause = .milliseconds(300)
+            settings.options.backoff = Backoff(minimum: .milliseconds(500), maximum: .milliseconds(500))
+        }
+        try await delivery.running {
+            for count in 1...5 as ClosedRange<Int64> {
+                let before = delivery.counters.republished.value
+                fixture.log.commit(1)
+                await fixture.log.waitForCursor(count)
+                #expect(delivery.counters.republished.value - before == UInt64(count - 1))
+                if count == 5 { return }
+                await fixture.broker.stop()
+                try await fixture.broker.start()
+            }
+        }
+    }
 }
 
 extension FakeBroker.Packet {

@@ -1,5 +1,6 @@
 import GattherdMQTT
 import GattherdMachines
+import Glibc
 import TestKit
 import Testing
 
@@ -62,13 +63,20 @@ import Testing
         #expect(MQTTReason(rawValue: 7).loss() == nil)
     }
 
-    @Test func `a broker is down if it says that it stops, or if its host refuses the connection`() throws {
+    @Test func `a broker is down if it says that it stops, or if the host of its last session refuses`() throws {
         #expect(MQTTReason(rawValue: 0x8B).loss()?.wasBrokerDown == true)
         #expect(MQTTReason(rawValue: 0x89).loss()?.wasBrokerDown == false)
         let port = UInt16(try Broker().port)
         let settings = DeliverySettings(gateway: "lab", host: "127.0.0.1", port: port)
-        let fault = #expect(throws: BrokerFault.self) { try settings.dial(first: 0) }
-        #expect(fault?.wasBrokerDown == true)
-        #expect(!DialError.refused(.ended, address: "127.0.0.1").isRefusedConnection)
+        for last in ["127.0.0.1", "::1", nil] {
+            let fault = #expect(throws: BrokerFault.self) { try settings.dial(first: 0, last: last) }
+            #expect(fault?.wasBrokerDown == (last == "127.0.0.1"))
+        }
+    }
+
+    @Test func `another address of the broker does not show whether the broker was down`() {
+        let error = DialError.unconnected(.system(ETIMEDOUT), address: "192.0.2.1", refusing: ["2001:db8::1"])
+        #expect(error.isRefused(at: "2001:db8::1"))
+        #expect(!error.isRefused(at: "192.0.2.1") && !DialError.noAddress.isRefused(at: "192.0.2.1"))
     }
 }

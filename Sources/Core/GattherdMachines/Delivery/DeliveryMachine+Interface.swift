@@ -24,6 +24,8 @@ extension DeliveryMachine {
         case opened(session: Int)
         /// The broker sent the last will of an earlier session, so it has not crashed since.
         case lastWillFound(session: Int, of: Int)
+        /// The host that had the last session refused a connection, so the broker was down.
+        case brokerWasDown
         case failed(session: Int, BrokerFault)
         case answered(session: Int, [PublishOutcome])
         /// The device was removed.
@@ -46,6 +48,9 @@ extension DeliveryMachine {
         case save(Int64)
         /// Creates a client and connects it.
         case connect(session: Int)
+        /// Tries a connection at once to the address of the last session; ``Event/brokerWasDown`` follows if its host
+        /// refuses.
+        case probe
         /// Publishes the retained state and subscribes; ``Event/opened(session:)`` follows.
         case open(session: Int)
         /// Publishes these messages in order; `again` of their readings were published before.
@@ -243,7 +248,8 @@ public struct BrokerFault: Error, Hashable, Sendable {
     public let kind: Kind
     /// The cause and the remedy, for display.
     public let detail: String
-    /// True if the broker itself was down: it said that it stops, or its host refused the connection.
+    /// True if the broker itself was down: it said that it stops, or the host that had the last session refused the
+    /// connection.
     public let wasBrokerDown: Bool
 
     public init(_ kind: Kind, _ detail: String, wasBrokerDown: Bool = false) {

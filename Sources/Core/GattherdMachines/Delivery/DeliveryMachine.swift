@@ -140,6 +140,7 @@ public struct DeliveryMachine: Sendable {
         case .windowChanged(let number, let maximum) where number == session: gate.setLimit(maximum)
         case .opened(let number) where number == session: gate.open()
         case .lastWillFound(let number, let lost) where number == session: lastWillFound(of: lost, at: now)
+        case .brokerWasDown: losses.brokerWasDown()
         case .failed(let number, let fault) where number == session: return failed(fault, at: now)
         case .answered(let number, let outcomes) where number == session: return answered(outcomes, at: now)
         case .offlinePublished(let number) where number == session: return offlinePublished(at: now)
@@ -343,10 +344,11 @@ public struct DeliveryMachine: Sendable {
 
     /// Ends the session or the attempt; the next one republishes unacknowledged readings.
     private mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
+        var probe: [Effect] = []
         switch phase {
         case .connecting: break
         case .connected where leaveAt != nil: return close(at: now)
-        case .connected(let since): sessionLost(after: now - since)
+        case .connected(let since): probe = sessionLost(fault, after: now - since)
         case .leaving: return close(at: now)
         case .idle, .backingOff, .closing, .stopped: return []
         }
@@ -356,21 +358,23 @@ public struct DeliveryMachine: Sendable {
         hasHistory = true
         let delay = pauses.next(after: fault)
         phase = .backingOff(fault, until: now + delay)
-        return [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]
+        return probe + [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]
     }
 
-    private mutating func sessionLost(after duration: Duration) {
+    /// Records the loss of a session, and probes the broker if a network seems to have cut the connection.
+    private mutating func sessionLost(_ fault: BrokerFault, after duration: Duration) -> [Effect] {
         pauses.sessionEnded(after: duration)
         losses.record(session, isShort: duration < options.stableAfter)
         window?.clearKept()
+        return losses.suggestNetwork && !fault.wasBrokerDown ? [.probe] : []
     }
 
     /// Excludes the readings that the broker acknowledged in the last session, if it kept them and sessions are short.
     ///
     /// A will that arrives once the first of them is sent excludes no others: a topic could end with an older value.
     private mutating func lastWillFound(of lost: Int, at now: Duration) {
-        guard case .connected = phase, !gate.isProven, inFlight == 0 else { return }
         guard losses.excludesReplay(afterLastWillOf: lost) else { return }
+        guard case .connected = phase, !gate.isProven, inFlight == 0 else { return }
         window?.passKept(at: now)
     }
 

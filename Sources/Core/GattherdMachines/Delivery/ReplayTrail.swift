@@ -69,6 +69,8 @@ struct SessionLosses: Sendable {
     private var last: Int?
     /// The number of short sessions since the last long one, or since the broker was last down.
     private var short = 0
+    /// True once the broker has sent the last will of a lost session to the next one.
+    private var sendsWills = false
 
     mutating func record(_ session: Int, isShort: Bool) {
         last = session
@@ -78,6 +80,16 @@ struct SessionLosses: Sendable {
     /// Records that the broker was down, which explains the last losses better than such a network.
     mutating func brokerWasDown() { short = 0 }
 
-    /// True if the broker, which has published the last will of a session, keeps what it acknowledged in the last one.
-    func excludesReplay(afterLastWillOf session: Int) -> Bool { session == last && short >= Self.patience }
+    /// True if the losses suggest such a network, and the last wills would confirm it.
+    var suggestNetwork: Bool { short >= Self.patience && sendsWills }
+
+    /// Records that the broker has published the last will of a session.
+    ///
+    /// - Returns: True if the broker keeps what it acknowledged in the last session, whose acknowledged readings are
+    /// then excluded.
+    mutating func excludesReplay(afterLastWillOf session: Int) -> Bool {
+        guard session == last else { return false }
+        sendsWills = true
+        return short >= Self.patience
+    }
 }

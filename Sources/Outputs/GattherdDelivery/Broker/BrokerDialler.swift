@@ -6,12 +6,18 @@ import GattherdSync
 final class BrokerDialler {
     /// The maximum number of dialling threads; a name lookup or reading the TLS files may hang.
     private static let maximumDials = 8
+    /// The longest wait of a probe, which a host that refuses connections answers at once.
+    private static let probeTimeout = Duration.seconds(1)
 
     private let context: DeliveryContext
     /// Dialling attempts whose thread has not ended.
     private var dials = 0
     /// The index of the broker's address to try first.
     private var nextAddress = 0
+    /// The address of the current connection.
+    private var address: String?
+    /// The address of the last session.
+    private var lastAddress: String?
     /// The random name of this run, which distinguishes its last wills from those of others.
     private let run = String(UInt64.random(in: .min ... .max), radix: 16)
     /// True unless the broker refuses a retained will.
@@ -30,11 +36,34 @@ final class BrokerDialler {
         }
         dials += 1
         defer { dials -= 1 }
-        let (settings, first) = (context.settings, nextAddress)
+        let (settings, first, last) = (context.settings, nextAddress, lastAddress)
         let result = await NamedThread.result(name: "mqtt-dial") {
-            Result { () throws(BrokerFault) in try settings.dial(first: first) }
+            Result { () throws(BrokerFault) in try settings.dial(first: first, last: last) }
         }
         return try result?.get()
+    }
+
+    /// Tries a connection to the address of the last session, without a session.
+    ///
+    /// - Returns: True if its host refuses, which shows that the broker was down.
+    func isBrokerDown() async -> Bool {
+        guard let lastAddress, dials < Self.maximumDials else { return false }
+        dials += 1
+        defer { dials -= 1 }
+        let endpoint = context.settings.endpoint
+        return await NamedThread.result(name: "mqtt-dial") {
+            endpoint.isRefused(at: lastAddress, within: Self.probeTimeout)
+        } ?? false
+    }
+
+    /// True if the host of the last session refused a connection before another host accepted one.
+    func wasBrokerDown(before dialled: DialledConnection) -> Bool {
+        lastAddress.map { dialled.refusing.contains($0) } ?? false
+    }
+
+    /// Records that the broker has accepted the session.
+    func didConnect() {
+        lastAddress = address
     }
 
     /// Starts a connection on the socket, with `offline` as the will.
@@ -51,6 +80,7 @@ final class BrokerDialler {
             isRetained: isWillRetained,
             correlation: Array("\(run)-\(session)".utf8)
         )
+        address = dialled.address
         return try dialled.connection(context.settings, will: will, at: context.now)
     }
 
@@ -68,16 +98,24 @@ final class BrokerDialler {
 }
 
 extension DeliverySettings {
+    var endpoint: BrokerEndpoint {
+        BrokerEndpoint(host: host, port: port, tls: tls, connectTimeout: options.connectTimeout)
+    }
+
     /// Resolves the host and connects to one of its addresses; see ``BrokerEndpoint/dial(first:)``.
     ///
+    /// - Parameters:
+    ///   - first: The index of the first address to try.
+    ///   - last: The address of the last session, whose refusal shows that the broker was down.
+    /// - Returns: The connection.
     /// - Throws: ``BrokerFault`` if no address can be connected to.
-    func dial(first: Int) throws(BrokerFault) -> DialledConnection {
-        let endpoint = BrokerEndpoint(host: host, port: port, tls: tls, connectTimeout: options.connectTimeout)
+    func dial(first: Int, last: String? = nil) throws(BrokerFault) -> DialledConnection {
         do throws(DialError) {
             return try endpoint.dial(first: first)
         } catch {
             if case .tls(let error) = error { throw BrokerFault(.security, "\(error)") }
-            throw .unreachable(self, "\(error)", wasBrokerDown: error.isRefusedConnection)
+            let wasBrokerDown = last.map { error.isRefused(at: $0) } ?? false
+            throw .unreachable(self, "\(error)", wasBrokerDown: wasBrokerDown)
         }
     }
 }

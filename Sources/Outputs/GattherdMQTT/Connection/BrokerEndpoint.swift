@@ -46,15 +46,28 @@ package struct BrokerEndpoint: Hashable, Sendable {
         let context = try tlsContext()
         let limit = min(Self.maximumPerAddress, connectTimeout / max(1, addresses.count))
         var failure = DialError.noAddress
+        var refusing: Set<String> = []
         for offset in addresses.indices {
             let address = addresses[(first + offset) % addresses.count]
             do throws(MQTTConnectionError) {
-                return DialledConnection(socket: try .connect(to: address, port, within: limit), tls: context)
+                let socket = try StreamSocket.connect(to: address, port, within: limit)
+                return DialledConnection(socket: socket, tls: context, address: address, refusing: refusing)
             } catch {
-                failure = .refused(error, address: address)
+                if error.isRefusedConnection { refusing.insert(address) }
+                failure = .unconnected(error, address: address, refusing: refusing)
             }
         }
         throw failure
+    }
+
+    /// True if the host at a numeric address refuses a connection; blocks for at most `limit`.
+    package func isRefused(at address: String, within limit: Duration) -> Bool {
+        do throws(MQTTConnectionError) {
+            _ = try StreamSocket.connect(to: address, port, within: limit)
+            return false
+        } catch {
+            return error.isRefusedConnection
+        }
     }
 
     private func tlsContext() throws(DialError) -> TLSContext? {
@@ -67,25 +80,30 @@ package struct BrokerEndpoint: Hashable, Sendable {
 package struct DialledConnection: Sendable {
     package let socket: StreamSocket
     package let tls: TLSContext?
+    /// The numeric address of the broker.
+    package let address: String
+    /// The addresses whose hosts refused a connection before.
+    package let refusing: Set<String>
 }
 
 /// The reason why a broker could not be dialled.
 package enum DialError: Error, Hashable, Sendable, CustomStringConvertible {
     case resolver(ResolverError)
     case tls(TLSFileError)
-    case refused(MQTTConnectionError, address: String)
+    /// No address can be connected to; the error and the address are the last ones.
+    case unconnected(MQTTConnectionError, address: String, refusing: Set<String>)
     case noAddress
 
-    /// True if the broker's host is there, and no program listens on the port.
-    package var isRefusedConnection: Bool {
-        if case .refused(let error, _) = self { error.isRefusedConnection } else { false }
+    /// True if the host at an address is there, and no program listens on the port.
+    package func isRefused(at address: String) -> Bool {
+        if case .unconnected(_, _, let refusing) = self { refusing.contains(address) } else { false }
     }
 
     package var description: String {
         switch self {
         case .resolver(let error): "\(error)"
         case .tls(let error): "\(error)"
-        case .refused(let error, let address): "\(error) (\(address))"
+        case .unconnected(let error, let address, _): "\(error) (\(address))"
         case .noAddress: "the host name has no address"
         }
     }
