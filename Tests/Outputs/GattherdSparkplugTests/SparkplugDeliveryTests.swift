@@ -271,6 +271,45 @@ import Testing
         #expect(output.counters.failures.value == 0)
     }
 
+    @Test func `states that a slow broker leaves unread are replaced by births in a new session`() async throws {
+        let broker = try Broker()
+        try await broker.start()
+        let output = Self.output(broker, MemoryJournal()) { $0.options.unsentLimit = 100_000 }
+        async let end: Void = output.run()
+        output.describe(Devices.large("strap"))
+        output.update(Devices.link("strap", .ready))
+        await output.waitForBirth()
+        broker.freeze()
+        try await eventually {
+            for _ in 0..<10 {
+                output.update(Devices.link("strap", .disconnected))
+                output.update(Devices.link("strap", .ready))
+            }
+            return output.status.problem?.contains("reads too slowly") == true
+        }
+        #expect(output.counters.failures.value == 1)
+        broker.thaw()
+        try await eventually { output.counters.births.value == 2 }
+        await output.stop(within: .zero)
+        await end
+    }
+
+    @Test func `births of the node that a broker reads slowly do not end the session`() async throws {
+        let broker = try Broker()
+        try await broker.start()
+        let output = Self.output(broker, MemoryJournal()) { $0.options.unsentLimit = 0 }
+        // More than the kernel accepts at once.
+        for number in 0..<200 {
+            output.describe(Devices.large("strap-\(number)"))
+            output.update(Devices.link("strap-\(number)", .ready))
+        }
+        async let end: Void = output.run()
+        await output.waitForBirth()
+        #expect(output.counters.failures.value == 0)
+        await output.stop(within: .zero)
+        await end
+    }
+
     @Test func `bdSeq continues over restarts`() async throws {
         let broker = try RecordingBroker(.v311)
         let folder = try TemporaryFolder()
@@ -299,6 +338,17 @@ import Testing
         #expect(BirthSequenceFile(path: path).load() == nil)
         #expect(BirthSequenceFile(path: folder.file("none")).load() == nil)
         #expect(!BirthSequenceFile(path: "/nowhere/bdseq").save(1))
+    }
+}
+
+extension Devices {
+    /// A device with a birth of 100 kB.
+    fileprivate static func large(_ name: String) -> DeviceDescription {
+        let padding = String(repeating: "x", count: 5000)
+        var device = strap
+        device.device = name
+        device.streams = (0..<20).map { .init(name: "\(padding)-\($0)", metrics: [MetricDescriptor(name: "value")]) }
+        return device
     }
 }
 

@@ -50,6 +50,9 @@ public final class MQTTConnection {
     /// True if everything is sent.
     public var isClear: Bool { session.outbound.isEmpty && secured?.wantsToSend != true }
 
+    /// The number of bytes that the kernel has not accepted yet.
+    public var unsentCount: Int { session.outbound.count }
+
     /// The readiness that the socket is to be watched for.
     public var interest: DescriptorEvents {
         var interest: DescriptorEvents = isCongested ? [] : .readable

@@ -61,6 +61,8 @@ public struct OutboundBytes: Sendable {
     public private(set) var sent = 0
 
     public var isEmpty: Bool { head == bytes.count }
+    /// The number of bytes to be sent.
+    var count: Int { bytes.count - head }
     /// The bytes to be sent.
     var unsent: ArraySlice<UInt8> { bytes[head...] }
 

@@ -10,7 +10,8 @@ struct SparkplugMessage: Hashable, Sendable {
     /// The message's type, for example `DDATA`.
     var type: String { topic.split(separator: "/").dropFirst(2).first.map(String.init) ?? "" }
     var isData: Bool { type == "NDATA" || type == "DDATA" }
-    var isBirth: Bool { type == "NBIRTH" || type == "DBIRTH" }
+    var isNodeBirth: Bool { type == "NBIRTH" }
+    var isBirth: Bool { isNodeBirth || type == "DBIRTH" }
 
     /// The message with its sequence number and nothing else.
     var withoutMetrics: SparkplugMessage {

@@ -33,6 +33,8 @@ final class SparkplugConnection {
     private static let longestPause = Duration.seconds(600)
     /// The number of the ping that confirms values.
     private var awaitedPing: Int?
+    /// The size of the last births of the node.
+    private var birthSize = 0
 
     init(
         _ number: Int,
@@ -66,6 +68,19 @@ final class SparkplugConnection {
     /// Sends the waiting bytes.
     func flush() {
         connection.flush()
+    }
+
+    /// The number of bytes that the broker has not read, apart from those in the kernel.
+    var unsentCount: Int { connection.mqtt.unsentCount }
+
+    /// True if the broker reads so slowly that states of devices accumulate.
+    ///
+    /// Unread values are bounded, and so are births of the node: a second one waits until the broker has the first.
+    var isOverfull: Bool { unsentCount > options.options.unsentLimit + 2 * birthSize }
+
+    /// Records the size of the births of the node, which any broker has to read.
+    func recordBirths(_ size: Int) {
+        birthSize = size
     }
 
     /// Appends a message; ``flush()`` sends it.

@@ -76,6 +76,12 @@ extension BrokerFault {
         BrokerFault(.unreachable, "cannot reach the broker at \(options.host):\(options.port): \(detail)")
     }
 
+    /// The fault for a broker that reads too slowly: the next session replaces the waiting states by new births.
+    static let slowBroker = BrokerFault(
+        .lost,
+        "the broker reads too slowly, and too much waits to be sent; check the network and the load of the broker"
+    )
+
     /// The fault for a failed attempt to dial.
     init(_ error: DialError, _ options: SparkplugOptions) {
         if case .tls(let error) = error {

@@ -94,13 +94,16 @@ final class SparkplugRunner {
 
     private func publish(_ messages: [SparkplugMessage], session number: Int) {
         guard let connection, connection.number == number else { return }
+        let unsent = connection.unsentCount
         for message in messages {
             guard publish(message, to: connection) else {
                 let detail = "the broker does not accept the size of \(message.topic); raise its limit for packets"
                 return step(.failed(session: number, BrokerFault(.session, detail)))
             }
         }
+        if messages.first?.isNodeBirth == true { connection.recordBirths(connection.unsentCount - unsent) }
         connection.flush()
+        if connection.isOverfull { step(.failed(session: number, .slowBroker)) }
     }
 
     /// Publishes a message, or a shorter one in its place if the broker does not accept it.

@@ -75,6 +75,8 @@ extension SparkplugMachine {
     struct Options: Sendable {
         /// The maximum number of readings that the broker has not confirmed.
         var window = 1000
+        /// The maximum number of bytes that wait for a slow broker, besides the births of the node.
+        var unsentLimit = 8 << 20
         /// The maximum number of readings that are fetched at once.
         var fetchLimit = 250
         /// The limit for dialling, CONNACK and SUBACK.
