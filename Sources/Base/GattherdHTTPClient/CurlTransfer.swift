@@ -31,6 +31,7 @@ final class CurlTransfer: Sendable {
         let body = ResponseBody()
         let code = try send(into: body)
         guard let code else { throw HTTPClientError(.cancelled, "the request was cancelled") }
+        guard !body.hasOverlongHeaders else { throw HTTPClientError(.interrupted, "the answer has too many headers") }
         guard code == CURLE_OK || body.isOverlong else { throw session.error(code) }
         return response(body)
     }
@@ -40,6 +41,7 @@ final class CurlTransfer: Sendable {
         let headers = try HeaderList(request.headers)
         let context = unsafe Unmanaged.passUnretained(body).toOpaque()
         try session.check(unsafe ccurl_set_writer(session.easy, ResponseBody.append, context))
+        try session.check(unsafe ccurl_set_header_writer(session.easy, ResponseBody.countHeader, context))
         try session.check(unsafe ccurl_set_pointer(session.easy, CURLOPT_HTTPHEADER, headers.first))
         try session.check(
             unsafe ccurl_set_size(session.easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count))
@@ -101,12 +103,28 @@ final class CurlTransfer: Sendable {
 private final class ResponseBody {
     private static let kept = 4096
     private static let maximumBytes = 1 << 20
+    /// The maximum size of all headers, also of interim responses and of those after the body.
+    ///
+    /// libcurl keeps them all, and 7.88 limits only those before the body.
+    private static let maximumHeaders = 1 << 17
 
     private(set) var start: [UInt8] = []
     private var count = 0
+    private var headers = 0
 
     /// True if the transfer was ended because the body does not end.
     var isOverlong: Bool { count > Self.maximumBytes }
+
+    /// True if the transfer was ended because the headers do not end.
+    var hasOverlongHeaders: Bool { headers > Self.maximumHeaders }
+
+    /// libcurl's callback for a header; another result than `size * number` ends the transfer.
+    static let countHeader: curl_write_callback = { _, size, number, context in
+        guard let context = unsafe context else { return 0 }
+        let body = unsafe Unmanaged<ResponseBody>.fromOpaque(context).takeUnretainedValue()
+        body.headers += size &* number
+        return body.hasOverlongHeaders ? 0 : size &* number
+    }
 
     /// libcurl's callback; another result than `size * number` ends the transfer.
     static let append: curl_write_callback = { bytes, size, number, context in

@@ -21,6 +21,10 @@ static inline CURLcode ccurl_set_writer(CURL *easy, curl_write_callback writer, 
     CURLcode code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, writer);
     return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_WRITEDATA, context);
 }
+static inline CURLcode ccurl_set_header_writer(CURL *easy, curl_write_callback writer, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, writer);
+    return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
+}
 static inline long ccurl_status(CURL *easy) {
     long status = 0;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);

@@ -111,6 +111,23 @@ import Testing
         #expect(response.body.count == 4096)
     }
 
+    /// Before the body, as interim responses, and after the body, where libcurl 7.88 has no limit.
+    @Test(arguments: [
+        ("HTTP/1.1 204 No Content\r\n", "X-Header: 1\r\n"), ("", "HTTP/1.1 102 Processing\r\nX-Header: 1\r\n\r\n"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "X-Header: 1\r\n"),
+    ]) func `headers without end are an error`(start: String, header: String) async throws {
+        let headers = String(repeating: header, count: 1000)
+        let error = await #expect(throws: HTTPClientError.self) {
+            try await response(of: [.send(start), .sendForever(headers)])
+        }
+        #expect(error?.kind == .interrupted && error?.detail == "the answer has too many headers")
+    }
+
+    @Test func `a compressed answer is not expanded`() async throws {
+        let answer = "HTTP/1.1 400 Bad Request\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nbytes"
+        #expect(try await response(of: [.send(answer)]).body == Array("bytes".utf8))
+    }
+
     @Test func `redirects are not followed`() async throws {
         let other = try ScriptedServer { _ in [.send(Self.accepted)] }
         let target = "http://127.0.0.1:\(other.port)/"
