@@ -226,6 +226,34 @@ struct HostileBrokerTests {
         #expect(!connection.isClear)
     }
 
+    @Test func `of very many small messages a bounded number is read at a time, and all in the end`() throws {
+        let count = 200_000
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            client.send(Array(repeatElement([0x30, 4, 0, 1, 0x61, 0], count: count).joined()))
+            client.serve()
+        }
+        let endpoint = BrokerEndpoint(
+            host: "127.0.0.1",
+            port: UInt16(broker.port),
+            tls: nil,
+            connectTimeout: .seconds(5)
+        )
+        let dialled = try endpoint.dial(first: 0)
+        let connection = try MQTTConnection(dialled.socket, nil, MQTTOptions(.v5, clientID: "gattherd"), at: .zero)
+        try connection.flush(at: .zero)
+        var events: [Int] = []
+        // CONNACK is an event as well.
+        while events.reduce(0, +) < count + 1 {
+            var state = pollfd(fd: connection.descriptor, events: Int16(POLLIN), revents: 0)
+            #expect(unsafe poll(&state, 1, -1) > 0)
+            try connection.receive(at: .zero)
+            events.append(connection.drainEvents().count)
+        }
+        #expect(events.reduce(0, +) == count + 1)
+        #expect(events.allSatisfy { $0 < 8192 })
+    }
+
     @Test func `a broker that sends but reads nothing is disconnected`() async throws {
         let broker = try FakeBroker(isNarrow: true) { client, _ in
             // A keepalive of one second.

@@ -9,6 +9,8 @@ public final class MQTTConnection {
     private static let chunk = 16_384
     /// The number of chunks to read before the loop handles other sources.
     private static let chunksPerTurn = 64
+    /// The number of events after which no further chunk is read in a turn; small messages have many in each chunk.
+    private static let eventsPerTurn = 4096
 
     public let tls: TLSContext?
     private let socket: StreamSocket
@@ -84,7 +86,9 @@ public final class MQTTConnection {
     /// - Throws: ``MQTTConnectionError`` if the connection has ended or has to end.
     public func receive(at now: Duration) throws(MQTTConnectionError) {
         do throws(MQTTConnectionError) {
-            for _ in 0..<Self.chunksPerTurn where try receiveChunk(at: now) < Self.chunk { return }
+            for _ in 0..<Self.chunksPerTurn {
+                guard try receiveChunk(at: now) == Self.chunk, events.count < Self.eventsPerTurn else { return }
+            }
         } catch {
             // The last packet may give the reason.
             endStream(at: now)
