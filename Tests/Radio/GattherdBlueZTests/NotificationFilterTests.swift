@@ -1,4 +1,7 @@
+import GattherdBluetooth
+import GattherdGATT
 import GattherdModel
+import GattherdSync
 import Testing
 
 @testable import GattherdBlueZ
@@ -203,6 +206,39 @@ import Testing
         delivered += sieve.flush()
         #expect(delivered.filter { !$0.mayBeRead }.flatMap(\.octets) == row.notified)
         #expect(delivered.filter(\.mayBeRead).flatMap(\.octets) == row.read)
+    }
+
+    @Test func `a decision is void once evidence has decided about its values`() {
+        let loop = EventLoop(name: "test")
+        defer { loop.stop() }
+        let characteristic = RemoteCharacteristic(
+            peripheral: Stage.peripheral,
+            service: BluetoothUUID(0x180D),
+            uuid: BluetoothUUID(0x2A37),
+            handle: "",
+            properties: [.read, .notify]
+        )
+        let channel = NotificationChannel(characteristic, path: "/", notifier: SinkNotifier(on: loop))
+        channel.takesSignals = true
+        func receive(_ octets: UInt8..., gaps: UInt64) {
+            for (index, octet) in octets.enumerated() {
+                let value = [octet]
+                channel.receive(value.span, at: .init(microseconds: 1), follows: index > 0, gaps: gaps)
+            }
+        }
+        receive(1, 1, 2, gaps: 1)
+        #expect(channel.startDecision() == 1)
+        #expect(channel.startDecision() == nil && channel.awaitsDecision(1))
+        // The end of a run of one signal is evidence.
+        channel.endRun(isAnswered: false)
+        #expect(channel.startDecision() == nil && !channel.awaitsDecision(1))
+        receive(3, 3, gaps: 2)
+        channel.endRun(isAnswered: false)
+        #expect(channel.startDecision() == 2)
+        channel.decide(1)
+        #expect(!channel.awaitsDecision(1) && channel.awaitsDecision(2))
+        channel.decide(2)
+        #expect(channel.startDecision() == nil && !channel.awaitsDecision(2))
     }
 
     @Test func `the signals that wait for proof are bounded`() {

@@ -27,8 +27,10 @@ final class NotificationChannel {
     private var filter: NotificationFilter
     /// The number of gaps just before our `StartNotify`, if no client had notifications then.
     private var gapsWhenQuiet: UInt64?
-    /// True while a decision about values without proof is scheduled.
-    private var awaitsDecision = false
+    /// The number of the last decision about values without proof.
+    private var decision = 0
+    /// True from its scheduling until it is made, or until no value needs it any more.
+    private var isDecisionDue = false
 
     init(_ characteristic: RemoteCharacteristic, path: String, notifier: SinkNotifier) {
         self.path = path
@@ -81,16 +83,24 @@ final class NotificationChannel {
         deliver(filter.endRun(isAnswered: isAnswered))
     }
 
-    /// Returns true if values wait for evidence of later signals, and a call of ``decide()`` must be scheduled.
-    func beginDecision() -> Bool {
-        guard filter.isUndecided, !awaitsDecision else { return false }
-        awaitsDecision = true
-        return true
+    /// Returns the number of a decision to be scheduled, if values wait for evidence of later signals and none is due.
+    ///
+    /// A decision becomes void when evidence has decided about its values, so that later ones wait for their full time.
+    func startDecision() -> Int? {
+        let wasDue = isDecisionDue
+        isDecisionDue = filter.isUndecided
+        guard isDecisionDue, !wasDue else { return nil }
+        decision += 1
+        return decision
     }
 
-    /// Delivers the values that have waited long enough for this evidence.
-    func decide() {
-        awaitsDecision = false
+    /// True unless the decision is void.
+    func awaitsDecision(_ number: Int) -> Bool { isDecisionDue && number == decision }
+
+    /// Delivers the values that have waited long enough for this evidence, unless the decision is void.
+    func decide(_ number: Int) {
+        guard awaitsDecision(number) else { return }
+        isDecisionDue = false
         deliver(filter.decide())
     }
 

@@ -26,7 +26,7 @@ struct MessageOrder {
 final class SignalSequencer {
     /// The longest wait of a run for the next message, while messages are read in groups.
     private static let probeDelay = Duration.milliseconds(5)
-    /// The longest wait of ended runs for others that show the number of copies.
+    /// The wait of ended runs for others that show the number of copies, before bluetoothd is asked for them.
     private static let decisionDelay = Duration.seconds(2)
 
     private let client: BluetoothdClient
@@ -82,8 +82,15 @@ final class SignalSequencer {
     }
 
     private func scheduleDecision(for channel: NotificationChannel) {
-        guard channel.beginDecision() else { return }
-        loop.schedule(after: Self.decisionDelay) { [weak channel] in channel?.decide() }
+        guard let number = channel.startDecision() else { return }
+        loop.schedule(after: Self.decisionDelay) { [weak self, weak channel] in
+            if let channel, channel.awaitsDecision(number) { self?.decide(number, about: channel) }
+        }
+    }
+
+    /// Makes a decision once all signals that bluetoothd has sent until now are read: these may be the evidence.
+    private func decide(_ number: Int, about channel: NotificationChannel) {
+        client.ask("/", "org.freedesktop.DBus.Peer", "Ping") { [weak channel] _ in channel?.decide(number) }
     }
 
     // MARK: - Probes
