@@ -1,3 +1,4 @@
+import GattherdLog
 import GattherdMachines
 import GattherdSync
 import TestKit
