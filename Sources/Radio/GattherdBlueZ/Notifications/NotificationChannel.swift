@@ -97,9 +97,13 @@ final class NotificationChannel {
     /// True unless the decision is void.
     func awaitsDecision(_ number: Int) -> Bool { isDecisionDue && number == decision }
 
-    /// Delivers the values that have waited long enough for this evidence, unless the decision is void.
+    /// Makes a scheduled decision, unless it is void.
     func decide(_ number: Int) {
-        guard awaitsDecision(number) else { return }
+        if awaitsDecision(number) { decide() }
+    }
+
+    /// Delivers the values that wait for evidence.
+    func decide() {
         isDecisionDue = false
         deliver(filter.decide())
     }
