@@ -72,6 +72,14 @@ package enum ProfileTools {
             vectors.map { $0.run(index, profile) }
         }
     }
+
+    /// Runs the tests of a declarative profile's controls.
+    package static func runControlVectors(of profile: any Profile) -> [ControlVectorResult] {
+        guard let profile = profile as? DeclarativeProfile else { return [] }
+        return profile.controlVectors.enumerated().flatMap { index, vectors in
+            vectors.map { $0.run(index, profile) }
+        }
+    }
 }
 
 /// A sample with its metric's description.

@@ -220,6 +220,10 @@ import Testing
         #expect(pattern.fits([0x80, 7, 1]) && pattern.fits([0x80, 9, 1, 5]))
         #expect(!pattern.fits([0x80, 7]) && !pattern.fits([0x81, 7, 1]) && !pattern.fits([]))
         #expect(BytePattern("") == nil && BytePattern("8") == nil && BytePattern("80 ?") == nil)
+        let digits = try #require(BytePattern("4? ?C 80??"))
+        #expect(digits.fits([0x4F, 0xAC, 0x80, 9]) && digits.description == "4? ?c 80 ??")
+        #expect(!digits.fits([0x5F, 0xAC, 0x80, 9]) && !digits.fits([0x4F, 0xAD, 0x80, 9]))
+        #expect(BytePattern("???") == nil && BytePattern("?-") == nil && BytePattern("?\u{FF11}") == nil)
         // Separators alone are no bytes: such a pattern would fit all values.
         #expect(BytePattern("-") == nil && BytePattern("80 : 01") == nil)
     }

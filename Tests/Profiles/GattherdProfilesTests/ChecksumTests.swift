@@ -5,7 +5,7 @@ import Testing
 /// Checksums of payloads.
 struct ChecksumTests {
     /// The text "123456789", whose checksums catalogues of CRCs list.
-    private static let digits = "313233343536373839"
+    static let digits = "313233343536373839"
 
     private static func profile(_ check: String) -> String {
         DeclarativeText.profile(fields: ["{metric: x, type: u8}"], more: "    check: \(check)")
@@ -15,21 +15,22 @@ struct ChecksumTests {
         try DeclarativeText.decode(hex, by: DeclarativeText.compile(profile(check))) == ["x 49"]
     }
 
-    @Test(
-        arguments: [
-            ("{kind: sum8}", "DD"), ("{kind: sum16}", "DD01"), ("{kind: sum16, order: be}", "01DD"),
-            ("{kind: xor8}", "31"), ("{kind: xor8, init: 0xFF}", "CE"), ("{kind: sum8, xor: 0xFF}", "22"),
-            ("{kind: crc8}", "F4"), ("{kind: crc8, poly: 0x31, reflect: true}", "A1"),
-            ("{kind: crc8, poly: 0x31, init: 0xFF}", "F7"), ("{kind: crc16, order: be}", "29B1"),
-            ("{kind: crc16, init: 0, order: be}", "31C3"), ("{kind: crc16, init: 0x1D0F, order: be}", "E5CC"),
-            ("{kind: crc16, poly: 0x8005, reflect: true}", "374B"),
-            ("{kind: crc16, init: 0xFFFF, xor: 0xFFFF, reflect: true}", "6E90"),
-            ("{kind: crc16, init: 0xC6C6, reflect: true}", "05BF"),
-            ("{kind: crc16, init: 0xB2AA, reflect: true}", "D063"),
-            ("{kind: crc16, init: 0x89EC, reflect: true}", "B126"), ("{kind: crc8, poly: 0x1D, init: 0xFD}", "7E"),
-            ("{kind: crc32}", "2639F4CB"), ("{kind: crc32, xor: 0, init: 0, reflect: false, order: be}", "89A1897F"),
-        ]
-    )
+    /// Checksums, and those of the digits.
+    static let catalogue = [
+        ("{kind: sum8}", "DD"), ("{kind: sum16}", "DD01"), ("{kind: sum16, order: be}", "01DD"),
+        ("{kind: xor8}", "31"), ("{kind: xor8, init: 0xFF}", "CE"), ("{kind: sum8, xor: 0xFF}", "22"),
+        ("{kind: crc8}", "F4"), ("{kind: crc8, poly: 0x31, reflect: true}", "A1"),
+        ("{kind: crc8, poly: 0x31, init: 0xFF}", "F7"), ("{kind: crc16, order: be}", "29B1"),
+        ("{kind: crc16, init: 0, order: be}", "31C3"), ("{kind: crc16, init: 0x1D0F, order: be}", "E5CC"),
+        ("{kind: crc16, poly: 0x8005, reflect: true}", "374B"),
+        ("{kind: crc16, init: 0xFFFF, xor: 0xFFFF, reflect: true}", "6E90"),
+        ("{kind: crc16, init: 0xC6C6, reflect: true}", "05BF"),
+        ("{kind: crc16, init: 0xB2AA, reflect: true}", "D063"),
+        ("{kind: crc16, init: 0x89EC, reflect: true}", "B126"), ("{kind: crc8, poly: 0x1D, init: 0xFD}", "7E"),
+        ("{kind: crc32}", "2639F4CB"), ("{kind: crc32, xor: 0, init: 0, reflect: false, order: be}", "89A1897F"),
+    ]
+
+    @Test(arguments: catalogue)
     func `a checksum of the catalogue is accepted, another is rejected`(check: String, sum: String) throws {
         #expect(try Self.isAccepted(check, Self.digits + sum))
         let changed = "32" + Self.digits.dropFirst(2)

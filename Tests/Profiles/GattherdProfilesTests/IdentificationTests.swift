@@ -65,6 +65,16 @@ struct IdentificationTests {
         #expect(registry.identify(AdvertisedTraits(manufacturerData: [0x59: [5]])) == nil)
     }
 
+    @Test func `two fixed bytes identify a model among the data of any company`() throws {
+        let model = "{brand: A, model: five, manufacturer: any, begins: '?? EC 4?', length: 4}"
+        let registry = try Self.registry(["a": Self.profile("a", model, frame: "manufacturer: any")])
+        #expect(registry.identify(AdvertisedTraits(manufacturerData: [0xEC01: [0x4F, 1]]))?.name == "A five")
+        #expect(registry.identify(AdvertisedTraits(manufacturerData: [0xECFF: [0x40, 1]]))?.name == "A five")
+        for (company, octets) in [(0xED01, [0x4F, 1]), (0xEC01, [0x5F, 1]), (0xEC01, [0x4F])] as [(UInt16, [UInt8])] {
+            #expect(registry.identify(AdvertisedTraits(manufacturerData: [company: octets])) == nil)
+        }
+    }
+
     @Test func `all profiles that decode the data are candidates, unless a model is known`() throws {
         let registry = try Self.registry([
             "a": Self.profile("a", ""), "b": Self.profile("b", "{brand: B, model: five, name: five}"),
@@ -81,6 +91,7 @@ struct IdentificationTests {
         ("{brand: a, model: x}", "5:12: a model needs 'name', 'manufacturer', 'service_data' or 'service'"),
         ("{brand: a, model: x, name: y, begins: 00}", "5:42: 'begins' needs 'manufacturer' or 'service_data'"),
         ("{brand: a, model: x, manufacturer: any}", "5:33: data of any company identifies nothing"),
+        ("{brand: a, model: x, manufacturer: any, begins: '?? ?? 05'}", "5:33: data of any company identifies nothing"),
         ("{brand: a, model: x, name: [y, '*']}", "5:33: the name '*' identifies nothing"),
         ("{brand: a, model: x, nam: y}", "5:33: a model has no key 'nam'; did you mean 'name'?"),
         ("{brand: a, model: x, name: y, active_scan: 1}", "5:55: '1' is invalid; expected one of true, false"),

@@ -46,6 +46,7 @@ struct ProfileSchemaTests {
             ("poll", "characteristics: [{subscribe: notify, poll: {wrong_key_here: 1}}]"),
             ("clock", "records: [{stream: x, racp: 2a52, clock: {wrong_key_here: 1}}]"),
             ("resume", "on_connect: [{uuid: 2a39, write: 00, resume: {wrong_key_here: 1}}]"),
+            ("control_test", "controls: [{name: x, uuid: 2a39, type: u8, tests: [{wrong_key_here: 1}]}]"),
             ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
         ]
     )
@@ -110,10 +111,25 @@ struct ProfileSchemaTests {
             "message: {begins: [DD 03, 'AA ??'], end: '77'}",
             "message: {length: 300, ignore: 41 54, within: 1s}", "poll: {every: 5s, write: 01}",
             "poll: {every: 30s, uuid: ff02, service: ff00, write: [01, 02 03], response: false, within: 1s}",
+            "poll: {every: 30s, write: [01 02 77, 03 04 77], check: {kind: sum8, bytes: 1..-2, at: -2}}",
         ]
     )
     func `the schema accepts the messages and requests that the compiler accepts`(line: String) throws {
         let text = DeclarativeText.profile(fields: ["{metric: x, type: u8}"], more: "    " + line)
+        #expect(try DeclarativeText.errors(text) == [])
+        #expect(try accepts(text))
+    }
+
+    @Test(
+        arguments: [
+            "controls: [{name: x, uuid: 2a39, type: u8, check: {kind: sum8}, tests: [{set: 1, hex: 01 01}]}]",
+            "controls: [{name: x, uuid: 2a39, type: u8, tests: [{set: x, reject: true}]}]",
+            "controls: [{name: x, uuid: 2a39, trigger: 01, tests: [{hex: 01}]}]",
+            "on_connect: [{uuid: 2a39, write: 01, check: {kind: crc16, order: be}}]",
+        ]
+    )
+    func `the schema accepts the writes that the compiler accepts`(line: String) throws {
+        let text = DeclarativeText.profile(fields: ["{metric: x, type: u8}"], more: line)
         #expect(try DeclarativeText.errors(text) == [])
         #expect(try accepts(text))
     }
@@ -129,7 +145,7 @@ struct ProfileSchemaTests {
         let page = try Self.referencePages()
         let mappings = [
             "characteristic", "field", "test", "advertisement", "part", "check", "decrypt", "objects", "control",
-            "task", "answer", "message", "poll",
+            "control_test", "task", "answer", "message", "poll",
         ].map { schema.definition($0) }
         for mapping in mappings + [schema.root] {
             for key in try #require(mapping?["properties"]?.object).keys {

@@ -200,7 +200,7 @@ extension ModelDescriptor {
     /// An advertisement of the model; bytes and characters that may be any are EE and x.
     fileprivate var exampleTraits: AdvertisedTraits {
         let words = beginning?.description.split(separator: " ") ?? []
-        var octets = words.map { UInt8($0, radix: 16) ?? 0xEE }
+        var octets = words.map { UInt8($0.replacing("?", with: "E"), radix: 16) ?? 0xEE }
         if let length { octets += Array(repeating: 0xEE, count: max(0, length.lowerBound - octets.count)) }
         var (companies, services): ([UInt16: [UInt8]], [BluetoothUUID: [UInt8]]) = ([:], [:])
         switch source {

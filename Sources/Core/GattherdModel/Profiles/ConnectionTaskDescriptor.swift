@@ -43,6 +43,8 @@ public struct ResumeRule: Hashable, Sendable {
     public var prefix: [UInt8]
     /// The width of the little-endian record number, 1 to 7 bytes.
     public var width: Int
+    /// The checksum that is added to both.
+    public var checksum: Checksum?
 
     public init(stream: String, metric: Int, prefix: [UInt8], width: Int) {
         self.stream = stream
@@ -51,14 +53,14 @@ public struct ResumeRule: Hashable, Sendable {
         self.width = width
     }
 
-    /// Returns the request for records after `newest`; `nil` if the next number does not fit.
+    /// Returns the request for records after `newest`; `nil` if the next number or the checksum does not fit.
     public func octets(after newest: Int64) -> [UInt8]? {
         let (next, overflow) = newest.addingReportingOverflow(1)
         guard !overflow, (1...7).contains(width), (0..<1 << Int64(8 * width)).contains(next) else { return nil }
         var writer = PayloadWriter()
         writer.append(prefix)
         writer.append(UInt64(next), octets: width)
-        return writer.octets
+        return checksum.map { $0.inserted(into: writer.octets) } ?? writer.octets
     }
 }
 
@@ -106,47 +108,5 @@ public struct ResponseRule: Hashable, Sendable {
     /// Returns the meaning of a value; `nil` if it is not a response.
     public func outcome(of octets: [UInt8]) -> Outcome? {
         cases.first { $0.pattern.fits(octets) }?.outcome
-    }
-}
-
-/// A pattern for the first bytes of a value, with wildcards.
-public struct BytePattern: Hashable, Sendable {
-    /// The bytes of the pattern; `nil` matches any byte.
-    private let octets: [UInt8?]
-
-    /// Parses a pattern such as `80 05 ??`; `nil` for an invalid or empty one.
-    public init?(_ text: some StringProtocol) {
-        let words = text.split(separator: " ")
-        let octets = words.map { $0 == "??" ? [nil] : Hexadecimal.octets($0).map { $0.map(Optional.some) } }
-        guard !words.isEmpty, octets.allSatisfy({ $0?.isEmpty == false }) else { return nil }
-        self.octets = octets.flatMap { $0 ?? [] }
-    }
-
-    /// The number of bytes.
-    var count: Int { octets.count }
-
-    /// The number of bytes that are not `??`.
-    var literalCount: Int { octets.count(where: { $0 != nil }) }
-
-    /// True if a byte sequence can start with both patterns.
-    func isCompatible(with other: BytePattern) -> Bool {
-        zip(octets, other.octets).allSatisfy { $0 == nil || $1 == nil || $0 == $1 }
-    }
-
-    /// True if `value` starts with the pattern or is the beginning of such a value.
-    func canBegin(_ value: some Collection<UInt8>) -> Bool {
-        zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }
-    }
-
-    /// True if `value` starts with the pattern.
-    public func fits(_ value: some Collection<UInt8>) -> Bool {
-        value.count >= octets.count && zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }
-    }
-}
-
-extension BytePattern: CustomStringConvertible {
-    /// The text form, for example `80 05 ??`.
-    public var description: String {
-        octets.map { octet in octet.map { Hexadecimal.text([$0].span) } ?? "??" }.joined(separator: " ")
     }
 }

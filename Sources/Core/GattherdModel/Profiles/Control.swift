@@ -159,6 +159,21 @@ extension ControlValue: CustomStringConvertible {
     }
 }
 
+extension ControlValue {
+    /// Reads a value from the command line or from a test: a number, true or false, else text; an empty text is a trigger.
+    package init(words: String) {
+        if words.isEmpty {
+            self = .trigger
+        } else if let number = Int64(words) {
+            self = .integer(number)
+        } else if let number = Double(words), number.isFinite {
+            self = .real(number)
+        } else {
+            self = Bool(words).map { .boolean($0) } ?? .text(words)
+        }
+    }
+}
+
 /// The controls that an output may set.
 public struct ControlPermissions: Hashable, Sendable {
     /// True if all controls of devices missing in ``devices`` may be set.

@@ -85,6 +85,8 @@ public struct WriteTemplate: Hashable, Sendable {
     }
 
     public var parts: [Part]
+    /// The checksum that is added to them.
+    public var checksum: Checksum?
 
     /// Parses `82 04 {index:u16le}`; `nil` for an invalid text.
     public init?(_ text: String) {
@@ -121,7 +123,17 @@ public struct WriteTemplate: Hashable, Sendable {
         parts.contains { if case .number(variable, _, _) = $0 { true } else { false } }
     }
 
-    /// Returns the request; `nil` if a number does not fit.
+    /// The number of bytes, without those of the checksum.
+    public var count: Int {
+        parts.reduce(0) { count, part in
+            switch part {
+            case .octets(let fixed): count + fixed.count
+            case .number(_, let width, _): count + width
+            }
+        }
+    }
+
+    /// Returns the request; `nil` if a number or the checksum does not fit.
     public func octets(_ value: (Variable) -> Int64) -> [UInt8]? {
         var octets: [UInt8] = []
         for part in parts {
@@ -134,6 +146,6 @@ public struct WriteTemplate: Hashable, Sendable {
                 octets += isBigEndian ? bytes.reversed() : bytes
             }
         }
-        return octets
+        return checksum.map { $0.inserted(into: octets) } ?? octets
     }
 }

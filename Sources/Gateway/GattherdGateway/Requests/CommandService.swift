@@ -143,21 +143,6 @@ extension ControlCall {
     }
 }
 
-extension ControlValue {
-    /// Reads a value from the command line: a number, true or false, else text; an empty text is a trigger.
-    init(words: String) {
-        if words.isEmpty {
-            self = .trigger
-        } else if let number = Int64(words) {
-            self = .integer(number)
-        } else if let number = Double(words), number.isFinite {
-            self = .real(number)
-        } else {
-            self = Bool(words).map { .boolean($0) } ?? .text(words)
-        }
-    }
-}
-
 extension ControlError {
     /// - Parameter link: The state of the device's link, if known.
     /// - Returns: The message. A device that was not asked or did not answer has not refused.

@@ -79,7 +79,10 @@ struct ProfileFacts {
         }
         if characteristic.isReadAtConnect { words.append("read at connect") }
         if let period = characteristic.pollInstead { words.append("else read every \(period)") }
-        if let poll = characteristic.poll { words.append("requested every \(poll.period) by \(poll.characteristic)") }
+        if let poll = characteristic.poll {
+            let requests = poll.requests.map { Hexadecimal.text($0.span) }.joined(separator: ", ")
+            words.append("requested every \(poll.period) by \(poll.characteristic): \(requests)")
+        }
         return words.joined(separator: ", ")
     }
 

@@ -36,27 +36,44 @@ struct ProfileTestCommand {
 
     func run() throws(CommandFailure) {
         for refusal in registry.refusals { Terminal.printError("\(refusal)") }
-        let results = registry.profiles.map { ($0, ProfileTools.runVectors(of: $0)) }
-        for (profile, results) in results {
-            if results.isEmpty { Terminal.printError("\(profile.origin): \(profile.name) has no tests") }
-            for result in results { Self.report(result, of: profile) }
+        let results = registry.profiles.map { ($0, TestOutcomes(of: $0)) }
+        for (profile, outcomes) in results {
+            if outcomes.count == 0 { Terminal.printError("\(profile.origin): \(profile.name) has no tests") }
+            for failure in outcomes.failures { Terminal.printError(failure) }
         }
-        let all = results.flatMap(\.1)
-        let failed = all.count { $0.failure != nil }
-        Terminal.say("\(all.count - failed) passed, \(failed) failed")
+        let count = results.reduce(0) { $0 + $1.1.count }
+        let failed = results.reduce(0) { $0 + $1.1.failures.count }
+        Terminal.say("\(count - failed) passed, \(failed) failed")
         guard failed == 0, registry.refusals.isEmpty else { throw CommandFailure(.data, nil) }
         guard !registry.profiles.isEmpty else { throw CommandFailure(.data, "gattherd: \(path) contains no profile") }
-        guard !all.isEmpty else {
+        guard count > 0 else {
             throw CommandFailure(.data, "gattherd: \(path) contains no test; nothing was tested")
         }
     }
+}
 
-    private static func report(_ result: VectorResult, of profile: any Profile) {
-        guard let problem = result.failure else { return }
-        switch result.place {
-        case .line(let line, let column): Terminal.printError("\(profile.origin):\(line):\(column): \(problem)")
-        case .number(let number):
-            Terminal.printError("\(profile.origin): test \(number) of stream '\(result.stream)': \(problem)")
+/// The tests of a profile's streams and controls.
+private struct TestOutcomes {
+    let count: Int
+    /// The failures with their places.
+    let failures: [String]
+
+    init(of profile: any Profile) {
+        let streams = ProfileTools.runVectors(of: profile).map { ($0.place, "stream '\($0.stream)'", $0.failure) }
+        let controls = ProfileTools.runControlVectors(of: profile).map { test in
+            (test.place, "control '\(test.control)'", test.failure.map { "\(test.control): \($0)" })
+        }
+        let all = streams + controls
+        count = all.count
+        failures = all.compactMap { place, subject, failure in
+            failure.map { "\(profile.origin)\(Self.words(place, subject)): \($0)" }
+        }
+    }
+
+    private static func words(_ place: VectorPlace, _ subject: String) -> String {
+        switch place {
+        case .line(let line, let column): ":\(line):\(column)"
+        case .number(let number): ": test \(number) of \(subject)"
         }
     }
 }
@@ -117,7 +134,7 @@ struct ProfileCheckCommand {
     private static func summaryLine(_ profile: any Profile) -> String {
         let counts = [
             (profile.streams.count, "stream"), (profile.controls.count, "control"),
-            (profile.tasks.count, "task"), (ProfileTools.runVectors(of: profile).count, "test"),
+            (profile.tasks.count, "task"), (TestOutcomes(of: profile).count, "test"),
         ]
         let words = counts.filter { $0.0 > 0 }.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ")
         return "\(profile.origin): good: \(profile.name), \(words)"

@@ -1,29 +1,9 @@
 import GattherdGATT
-
-/// A range of a payload's bytes, such as `2..5`, `-4..` or `7`.
-struct ByteSlice: Hashable, Sendable {
-    private static let furthest = 512
-
-    /// The first byte; a negative number counts from the end.
-    let first: Int
-    /// The byte after the last one; `nil` for the end of the payload.
-    let end: Int?
-
-    /// Returns the range in a payload of `count` bytes; `nil` if the payload is too short.
-    func range(in count: Int) -> Range<Int>? {
-        let lower = first < 0 ? count + first : first
-        let upper = end.map { $0 < 0 ? count + $0 : $0 } ?? count
-        return lower >= 0 && lower <= upper && upper <= count ? lower..<upper : nil
-    }
-
-    /// The number of bytes, if it is the same for all payloads.
-    var fixedCount: Int? {
-        guard let end else { return first < 0 ? -first : nil }
-        return (first < 0) == (end < 0) ? end - first : nil
-    }
-}
+import GattherdModel
 
 extension ByteSlice {
+    private static let furthest = 512
+
     /// Parses `7`, `2..5`, `..5`, `-4..` or `..`; `nil` for other texts and for empty slices.
     init?(_ text: some StringProtocol) {
         let ends = text.split(separator: "..", maxSplits: 2, omittingEmptySubsequences: false)

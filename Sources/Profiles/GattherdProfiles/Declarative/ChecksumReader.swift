@@ -1,6 +1,7 @@
+import GattherdModel
 import GattherdYAML
 
-/// Reads `check`.
+/// Reads `check` of received payloads and of written bytes.
 struct ChecksumReader {
     private static let kinds = Checksum.Kind.allCases.map { (word: $0.rawValue, value: $0) }
     private static let orders = [(word: "le", value: false), (word: "be", value: true)]
@@ -49,22 +50,48 @@ struct ChecksumReader {
 
     /// The usual parameters; CRC-16/CCITT-FALSE and that of Ethernet.
     private static func standard(_ kind: Checksum.Kind) -> Checksum {
-        let (polynomial, start, inversion): (UInt32, UInt32, UInt32) =
-            switch kind {
-            case .sum8, .sum16, .xor8: (0, 0, 0)
-            case .crc8: (0x07, 0, 0)
-            case .crc16: (0x1021, 0xFFFF, 0)
-            case .crc32: (0x04C1_1DB7, .max, .max)
-            }
-        return Checksum(
-            kind: kind,
-            polynomial: polynomial,
-            start: start,
-            inversion: inversion,
-            isReflected: kind == .crc32,
-            bytes: ByteSlice(first: 0, end: -kind.width),
-            place: ByteSlice(first: -kind.width, end: nil),
-            isBigEndian: false
-        )
+        switch kind {
+        case .sum8, .sum16, .xor8: Checksum(kind)
+        case .crc8: Checksum(kind, polynomial: 0x07)
+        case .crc16: Checksum(kind, polynomial: 0x1021, start: 0xFFFF)
+        case .crc32: Checksum(kind, polynomial: 0x04C1_1DB7, start: .max, inversion: .max, isReflected: true)
+        }
+    }
+}
+
+/// The checksum of bytes that are written, which are given without it.
+struct WrittenChecksum {
+    /// `nil` without `check`, or after a reported error.
+    let checksum: Checksum?
+    private let owner: MappingReader
+
+    /// Reads `check` of what is written.
+    init(_ owner: MappingReader) {
+        self.owner = owner
+        checksum = ChecksumReader(owner)?.checksum()
+    }
+
+    /// Returns the bytes with their checksum, or as they are without one; reports a checksum that does not fit.
+    func completed(_ octets: [UInt8]) -> [UInt8]? {
+        guard let checksum else { return octets }
+        guard let completed = checksum.inserted(into: octets) else {
+            owner.report(Self.objection(to: checksum, count: octets.count + checksum.kind.width), at: "check")
+            return nil
+        }
+        return completed
+    }
+
+    private static func objection(to checksum: Checksum, count: Int) -> String {
+        let written = "the \(count) written bytes, which include the checksum"
+        guard checksum.place.range(in: count)?.count == checksum.kind.width else { return "'at' is outside \(written)" }
+        guard let bytes = checksum.bytes.range(in: count) else { return "'bytes' goes beyond \(written)" }
+        return bytes.isEmpty
+            ? "the checksum covers none of \(written)"
+            : "a written checksum cannot cover its own bytes; end 'bytes' before 'at', or begin after the checksum"
+    }
+
+    /// Reports a checksum that has no place in `count` bytes, without those of the checksum.
+    func check(count: Int) {
+        _ = completed(Array(repeating: 0, count: count))
     }
 }

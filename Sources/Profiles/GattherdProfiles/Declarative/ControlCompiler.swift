@@ -8,6 +8,7 @@ struct CompiledControl: Sendable {
     let frame: ControlFrame
     /// The position in the file, for checks at the end.
     let position: YAMLPosition
+    var vectors: [ControlVector]
 }
 
 /// Compiles one entry of `controls`.
@@ -30,7 +31,10 @@ struct ControlCompiler {
         let echo = reader.value("echo", .identifier)
         let prefix = reader.value("prefix", .octets) ?? []
         let suffix = reader.value("suffix", .octets) ?? []
+        let check = WrittenChecksum(reader)
+        let vectors = ControlVectorReader.read(reader)
         guard let name, let uuid, let content else { return nil }
+        check.check(count: prefix.count + content.encoding.width + suffix.count)
         let descriptor = ControlDescriptor(
             name: name,
             kind: content.kind,
@@ -45,8 +49,9 @@ struct ControlCompiler {
         return CompiledControl(
             descriptor: descriptor,
             encoding: content.encoding,
-            frame: ControlFrame(prefix: prefix, suffix: suffix),
-            position: reader.position(of: reader.has("echo") ? "echo" : "name")
+            frame: ControlFrame(prefix: prefix, suffix: suffix, checksum: check.checksum),
+            position: reader.position(of: reader.has("echo") ? "echo" : "name"),
+            vectors: vectors
         )
     }
 

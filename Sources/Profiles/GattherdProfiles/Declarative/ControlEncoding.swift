@@ -1,10 +1,17 @@
 import GattherdGATT
 import GattherdModel
 
-/// The bytes before and after a control's value.
+/// The bytes around a control's value.
 struct ControlFrame: Hashable, Sendable {
     let prefix: [UInt8]
     let suffix: [UInt8]
+    let checksum: Checksum?
+
+    /// Returns the bytes to write; `nil` if they cannot have the checksum.
+    func octets(around value: [UInt8]) -> [UInt8]? {
+        let octets = prefix + value + suffix
+        return checksum.map { $0.inserted(into: octets) } ?? octets
+    }
 }
 
 /// The encoding of a control's value.
@@ -14,6 +21,15 @@ enum ControlEncoding: Sendable {
     /// The raw value of each label.
     case choice([Int64], FieldType)
     case scaled(FieldType, Scale)
+
+    /// The number of bytes of a value.
+    var width: Int {
+        switch self {
+        case .fixed(let octets): octets.count
+        case .boolean: 1
+        case .choice(_, let type), .scaled(let type, _): type.width ?? 0
+        }
+    }
 
     /// Returns the bytes of a valid value; `nil` if the type cannot hold it.
     func octets(for value: ControlValue, _ kind: ControlKind) -> [UInt8]? {

@@ -21,7 +21,7 @@ struct DeclarativeProfile: TestedProfile {
     var downloads: [DownloadDescriptor] = []
     private(set) var frames: [CompiledAdvertisement]
     let advertisements: [AdvertisementDescriptor]
-    private let compiledControls: [CompiledControl]
+    private var compiledControls: [CompiledControl]
     private let shared: SharedValues
     /// A device's settings from the configuration.
     private var settings: [String: Int64] = [:]
@@ -102,21 +102,25 @@ struct DeclarativeProfile: TestedProfile {
     var forDecoding: DeclarativeProfile {
         var stripped = self
         (stripped.compiled, stripped.frames) = (compiled.map(\.forDecoding), frames.map(\.forDecoding))
+        for index in stripped.compiledControls.indices { stripped.compiledControls[index].vectors = [] }
         return stripped
     }
 
     /// The tests of each stream, in the order of the streams.
     var vectors: [[TestVector]] { isForAdvertisements ? frames.map(\.vectors) : compiled.map(\.vectors) }
 
+    /// The tests of each control, in the order of the controls.
+    var controlVectors: [[ControlVector]] { compiledControls.map(\.vectors) }
+
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         guard controls.indices.contains(control) else { throw .noSuchControl("number \(control)") }
         let kind = controls[control].kind
         let value = try kind.accept(value)
-        guard let octets = compiledControls[control].encoding.octets(for: value, kind) else {
+        let encoded = compiledControls[control].encoding.octets(for: value, kind)
+        guard let octets = encoded.flatMap(compiledControls[control].frame.octets) else {
             throw .invalidValue(value.description, expected: kind.expectation)
         }
-        let frame = compiledControls[control].frame
-        return frame.prefix + octets + frame.suffix
+        return octets
     }
 }
 

@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// The fields of a characteristic as a flat program without look-ups by name.
 struct DecodeProgram: Sendable {
     /// A field of the payload, or a value computed from earlier ones.

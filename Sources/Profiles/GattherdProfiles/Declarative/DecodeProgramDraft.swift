@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// A program while its fields are compiled.
 struct DecodeProgramDraft {
     private(set) var steps: [DecodeProgram.Step] = []

@@ -56,6 +56,7 @@ struct DownloadCompiler {
     private func procedure(_ reader: MappingReader, _ kind: String) -> DownloadDescriptor.Procedure? {
         switch kind {
         case "racp":
+            reader.forbid(["check"], "is for 'request' and 'block'")
             return .accessControlPoint(width: reader.value("filter", .choice(Self.widths)) ?? 2)
         case "request":
             let end = reader.value("end", .pattern)
@@ -80,7 +81,11 @@ struct DownloadCompiler {
                 return others.contains(where: template.contains) ? nil : template
             }
         }
-        return reader.value(key, grammar)
+        let check = WrittenChecksum(reader)
+        guard var template = reader.value(key, grammar) else { return nil }
+        check.check(count: template.count)
+        template.checksum = check.checksum
+        return template
     }
 
     /// Reads `2a2b` or `{uuid: fff4, type: u32le, unit: s}`.

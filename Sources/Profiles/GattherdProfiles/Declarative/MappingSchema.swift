@@ -24,7 +24,7 @@ struct MappingSchema: Sendable {
     static let messageLength = MappingSchema(title: "the length of a message", keys: ["at", "type", "add"])
     static let poll = MappingSchema(
         title: "a poll",
-        keys: ["every", "write", "uuid", "service", "response", "within"]
+        keys: ["every", "write", "uuid", "service", "response", "within", "check"]
     )
     static let record = MappingSchema(
         title: "'record'",
@@ -34,7 +34,7 @@ struct MappingSchema: Sendable {
         title: "a download",
         keys: [
             "stream", "service", "racp", "filter", "uuid", "request", "end", "answers", "block", "first", "reads",
-            "response", "clock", "start", "within", "every",
+            "response", "clock", "start", "within", "every", "check",
         ]
     )
     static let clock = MappingSchema(title: "a clock", keys: ["uuid", "type", "unit"])
@@ -76,16 +76,17 @@ struct MappingSchema: Sendable {
     )
     static let option = MappingSchema(title: "an option", keys: ["default", "range", "unit"])
     static let test = MappingSchema(title: "a test", keys: ["hex", "address", "key", "expect", "reject"])
+    static let controlTest = MappingSchema(title: "a test of a control", keys: ["set", "hex", "reject"])
     static let control = MappingSchema(
         title: "a control",
         keys: [
             "name", "uuid", "service", "type", "trigger", "prefix", "suffix", "range", "enum", "scale", "offset",
-            "unit", "response", "throttle", "echo", "answer",
+            "unit", "response", "throttle", "echo", "answer", "check", "tests",
         ]
     )
     static let task = MappingSchema(
         title: "a task",
-        keys: ["uuid", "service", "write", "listen", "response", "answer", "required", "resume"]
+        keys: ["uuid", "service", "write", "listen", "response", "answer", "required", "resume", "check"]
     )
     static let resume = MappingSchema(title: "'resume'", keys: ["stream", "metric", "write", "type"])
     static let answer = MappingSchema(title: "an answer", keys: ["uuid", "service", "ok", "error", "within"])

@@ -20,19 +20,23 @@ struct ModelReader {
         if !hasSource, !reader.has("name"), !reader.has("service") {
             reader.report("a model needs 'name', 'manufacturer', 'service_data' or 'service' to be recognised by")
         }
-        if source == .anyManufacturer, !reader.has("name"), !reader.has("service") {
-            reader.report("data of any company identifies nothing without 'name' or 'service'", at: "manufacturer")
+        let beginning = reader.value("begins", .pattern)
+        // Two bytes tell as much as the identifier of a company.
+        let isMarked = source != .anyManufacturer || beginning.map { $0.literalCount >= 2 } ?? false
+        if !isMarked, !reader.has("name"), !reader.has("service") {
+            let remedy = "'name', 'service' or 'begins' with two bytes that are not ??"
+            reader.report("data of any company identifies nothing without \(remedy)", at: "manufacturer")
         }
         guard let brand, let model else { return nil }
         var descriptor = ModelDescriptor(brand: brand, model: model)
         descriptor.source = source
         descriptor.names = reader.namePatterns("name")
-        if source == nil || source == .anyManufacturer, !reader.has("service"),
+        if source == nil || !isMarked, !reader.has("service"),
             descriptor.names.contains(where: { $0.description.allSatisfy { $0 == "*" } })
         {
             reader.report("the name '*' identifies nothing", at: "name")
         }
-        descriptor.beginning = reader.value("begins", .pattern)
+        descriptor.beginning = beginning
         if case .octets(let range) = StreamReader(reader).length() { descriptor.length = range }
         descriptor.service = reader.value("service", .uuid)
         descriptor.needsActiveScan = reader.value("active_scan", .boolean) ?? false

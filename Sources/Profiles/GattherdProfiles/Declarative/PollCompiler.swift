@@ -38,8 +38,9 @@ struct PollCompiler {
         return rule
     }
 
-    /// Reads the bytes of a request, or of several.
+    /// Reads the bytes of a request, or of several, and adds their checksums.
     private func requests() -> [[UInt8]] {
+        let check = WrittenChecksum(reader)
         guard let node = reader.node("write") else {
             reader.report("a poll needs 'write': \(ProfileGrammar.octets.expectation), or a list of these")
             return []
@@ -49,7 +50,7 @@ struct PollCompiler {
             reader.report("a poll has 1 to \(Self.mostRequests) requests", at: "write")
             return []
         }
-        let requests = nodes.compactMap { ProfileGrammar.octets.read($0, reader.findings) }
+        let requests = nodes.compactMap { ProfileGrammar.octets.read($0, reader.findings).flatMap(check.completed) }
         return requests.count == nodes.count ? requests : []
     }
 }

@@ -16,17 +16,18 @@ struct TaskCompiler {
         let uuid = reader.required("uuid", .uuid)
         let service = reader.value("service", .uuid)
         let isRequired = reader.value("required", .boolean) ?? false
-        guard let uuid, let action = action(reader, uuid, service) else { return nil }
+        let check = WrittenChecksum(reader)
+        guard let uuid, let action = action(reader, uuid, service, check) else { return nil }
         return ConnectionTaskDescriptor(
             service: service,
             characteristic: uuid,
             action: action,
             isRequired: isRequired,
-            resume: action == .listen ? nil : resume(reader)
+            resume: action == .listen ? nil : resume(reader, check)
         )
     }
 
-    private func resume(_ task: MappingReader) -> ResumeRule? {
+    private func resume(_ task: MappingReader, _ check: WrittenChecksum) -> ResumeRule? {
         guard let node = task.node("resume"),
             let reader = MappingReader(node, .resume, findings: task.findings)
         else { return nil }
@@ -44,21 +45,28 @@ struct TaskCompiler {
             return nil
         }
         guard let prefix, let width = type?.width else { return nil }
-        return ResumeRule(stream: stream, metric: index, prefix: prefix, width: width)
+        check.check(count: prefix.count + width)
+        var rule = ResumeRule(stream: stream, metric: index, prefix: prefix, width: width)
+        rule.checksum = check.checksum
+        return rule
     }
 
     private func action(
         _ reader: MappingReader,
         _ uuid: BluetoothUUID,
-        _ service: BluetoothUUID?
+        _ service: BluetoothUUID?,
+        _ check: WrittenChecksum
     ) -> ConnectionTaskDescriptor.Action? {
         let isListening = reader.value("listen", .boolean) ?? false
         guard reader.has("write") != isListening else {
             reader.report("a task has either 'write' or 'listen: true'")
             return nil
         }
-        if isListening { return .listen }
-        let octets = reader.value("write", .octets)
+        if isListening {
+            reader.forbid(["check"], "is for bytes that are written")
+            return .listen
+        }
+        let octets = reader.value("write", .octets).flatMap(check.completed)
         let isAcknowledged = reader.value("response", .boolean) ?? true
         let answer = AnswerCompiler.answer(reader, writtenTo: uuid, in: service)
         return octets.map { .write($0, isAcknowledged: isAcknowledged, answer: answer) }

@@ -1,8 +1,8 @@
-import GattherdGATT
+public import GattherdGATT
 
-/// A checksum that a payload must have.
-struct Checksum: Hashable, Sendable {
-    enum Kind: String, Hashable, Sendable, CaseIterable {
+/// The checksum of a payload, or of bytes that are written.
+public struct Checksum: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
         case sum8
         case sum16
         case xor8
@@ -11,7 +11,7 @@ struct Checksum: Hashable, Sendable {
         case crc32
 
         /// The width in bytes.
-        var width: Int {
+        public var width: Int {
             switch self {
             case .sum8, .xor8, .crc8: 1
             case .sum16, .crc16: 2
@@ -19,27 +19,40 @@ struct Checksum: Hashable, Sendable {
             }
         }
 
-        var isCRC: Bool { self == .crc8 || self == .crc16 || self == .crc32 }
+        public var isCRC: Bool { self == .crc8 || self == .crc16 || self == .crc32 }
     }
 
-    let kind: Kind
+    public let kind: Kind
     /// The polynomial of a CRC without its highest term, highest bit first.
-    var polynomial: UInt32
-    var start: UInt32
+    public var polynomial: UInt32
+    public var start: UInt32
     /// The bits that are inverted at the end.
-    var inversion: UInt32
+    public var inversion: UInt32
     /// True if the bits of each byte and of the result are processed from the lowest.
-    var isReflected: Bool
+    public var isReflected: Bool
     /// The bytes that it is computed from.
-    var bytes: ByteSlice
+    public var bytes: ByteSlice
     /// The bytes of the checksum itself.
-    var place: ByteSlice
-    var isBigEndian: Bool
+    public var place: ByteSlice
+    public var isBigEndian: Bool
+
+    public init(
+        _ kind: Kind,
+        polynomial: UInt32 = 0,
+        start: UInt32 = 0,
+        inversion: UInt32 = 0,
+        isReflected: Bool = false
+    ) {
+        (self.kind, self.polynomial, self.start) = (kind, polynomial, start)
+        (self.inversion, self.isReflected, isBigEndian) = (inversion, isReflected, false)
+        bytes = ByteSlice(first: 0, end: -kind.width)
+        place = ByteSlice(first: -kind.width, end: nil)
+    }
 
     /// Checks a payload.
     ///
     /// - Throws: ``PayloadError`` if the payload is too short or has another checksum.
-    func verify(_ payload: Span<UInt8>) throws(PayloadError) {
+    public func verify(_ payload: Span<UInt8>) throws(PayloadError) {
         guard let place = place.range(in: payload.count), let bytes = bytes.range(in: payload.count) else {
             throw .invalid(reason: "it is too short for its checksum: \(payload.count) bytes")
         }
@@ -52,6 +65,23 @@ struct Checksum: Hashable, Sendable {
         guard stated == actual else {
             throw .invalid(reason: "its checksum is \(text(stated)) instead of \(text(actual))")
         }
+    }
+
+    /// Returns the bytes with the checksum at its place; `nil` if they are too few for it, or if it would cover itself or
+    /// nothing.
+    public func inserted(into octets: [UInt8]) -> [UInt8]? {
+        let count = octets.count + kind.width
+        guard let place = place.range(in: count), let bytes = bytes.range(in: count), place.count == kind.width,
+            !bytes.isEmpty, !bytes.overlaps(place)
+        else { return nil }
+        var result = octets
+        result.insert(contentsOf: repeatElement(0, count: kind.width), at: place.lowerBound)
+        let sum = value(of: result.span, bytes)
+        for (offset, index) in place.enumerated() {
+            let shift = 8 * (isBigEndian ? kind.width - 1 - offset : offset)
+            result[index] = UInt8(truncatingIfNeeded: sum >> UInt32(shift))
+        }
+        return result
     }
 
     private var mask: UInt32 { .max >> UInt32(32 - 8 * kind.width) }
