@@ -104,9 +104,12 @@ struct AdvertisementTests {
         arguments: [
             ("ATC_*", "ATC_", true), ("*_1", "a_1", true), ("a*b*c", "abc", true), ("a*b*c", "acb", false),
             ("a*a", "a", false), ("x", "x", true), ("x", "xy", false), ("*", "", true), ("a**b", "axb", true),
+            ("ECO????", "ECOE934", true), ("ECO????", "ECOE93", false), ("ECO????", "ECOE9345", false),
+            ("?", "", false), ("?", "é", true), ("W?*A?", "WxyzAq", true), ("W?*A?", "WAq", false),
+            ("a*?c*d", "abcd", true), ("a*?c*d", "acd", false), ("*?", "", false), ("a?", "b?", false),
         ]
     )
-    func `a star in a name pattern matches any text`(pattern: String, name: String, fits: Bool) {
+    func `a star in a name pattern matches any text, a question mark one character`(pattern: String, name: String, fits: Bool) {
         #expect(NamePattern(pattern).fits(name) == fits)
     }
 

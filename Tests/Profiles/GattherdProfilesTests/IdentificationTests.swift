@@ -93,6 +93,7 @@ struct IdentificationTests {
         ("{brand: a, model: x, manufacturer: any}", "5:33: data of any company identifies nothing"),
         ("{brand: a, model: x, manufacturer: any, begins: '?? ?? 05'}", "5:33: data of any company identifies nothing"),
         ("{brand: a, model: x, name: [y, '*']}", "5:33: the name '*' identifies nothing"),
+        ("{brand: a, model: x, name: '??*'}", "5:33: the name '??*' identifies nothing"),
         ("{brand: a, model: x, nam: y}", "5:33: a model has no key 'nam'; did you mean 'name'?"),
         ("{brand: a, model: x, name: y, active_scan: 1}", "5:55: '1' is invalid; expected one of true, false"),
     ])

@@ -141,12 +141,12 @@ extension ConfigDescriptions {
             otherwise: "any"
         ),
         "enrol.match.name": ConfigDescription(
-            "The peripheral's name; * is any text.",
+            "The peripheral's name; * is any text, ? one character.",
             example: "\"Polar*\"",
             otherwise: "any"
         ),
         "enrol.match.model": ConfigDescription(
-            "Brand and model, as `gattherd scan` shows them; * is any text.",
+            "Brand and model, as `gattherd scan` shows them; * is any text, ? one character.",
             example: "\"Ruuvi *\"",
             otherwise: "any"
         ),

@@ -77,27 +77,38 @@ extension AdvertisementDescriptor {
     }
 }
 
-/// A pattern in which `*` matches any text, including none.
+/// A pattern in which `*` matches any text, including none, and `?` one character.
 public struct NamePattern: Hashable, Sendable {
     private let parts: [Substring]
+    /// True if a `?` stands for any character.
+    private let hasPlaceholders: Bool
 
     public init(_ text: String) {
         parts = text.split(separator: "*", omittingEmptySubsequences: false)
+        hasPlaceholders = text.contains("?")
     }
 
-    /// The number of characters that are not `*`.
-    var literalCount: Int { parts.reduce(0) { $0 + $1.count } }
+    /// The number of characters that are neither `*` nor `?`.
+    package var literalCount: Int { parts.reduce(0) { $0 + $1.count { $0 != "?" } } }
 
     public func fits(_ name: String) -> Bool {
         guard let first = parts.first, let last = parts.last else { return false }
-        guard parts.count > 1 else { return name == first }
-        guard name.count >= first.count + last.count, name.hasPrefix(first), name.hasSuffix(last) else { return false }
+        guard parts.count > 1 else { return isEqual(name[...], first) }
+        guard name.count >= first.count + last.count, isEqual(name.prefix(first.count), first),
+            isEqual(name.suffix(last.count), last)
+        else { return false }
         var rest = name.dropFirst(first.count).dropLast(last.count)
         for part in parts.dropFirst().dropLast() where !part.isEmpty {
-            guard let found = rest.firstRange(of: part) else { return false }
-            rest = rest[found.upperBound...]
+            guard let found = rest.indices.first(where: { isEqual(rest[$0...].prefix(part.count), part) }) else {
+                return false
+            }
+            rest = rest[found...].dropFirst(part.count)
         }
         return true
+    }
+
+    private func isEqual(_ text: Substring, _ part: Substring) -> Bool {
+        hasPlaceholders ? text.elementsEqual(part) { $1 == "?" || $0 == $1 } : text == part
     }
 }
 

@@ -1,4 +1,4 @@
-public import GattherdGATT
+import GattherdGATT
 
 /// A pattern for the first bytes of a value, with wildcards.
 public struct BytePattern: Hashable, Sendable {
@@ -18,13 +18,13 @@ public struct BytePattern: Hashable, Sendable {
     /// A question mark is any hexadecimal digit.
     public init?(_ text: some StringProtocol) {
         let words = text.split(separator: " ")
-        let octets = words.map(Self.octets)
+        let octets = words.map { Self.octets(String($0)) }
         guard !words.isEmpty, octets.allSatisfy({ $0?.isEmpty == false }) else { return nil }
         self.octets = octets.flatMap { $0 ?? [] }
     }
 
     /// Returns the bytes of a word without spaces.
-    private static func octets(_ word: some StringProtocol) -> [Octet]? {
+    private static func octets(_ word: String) -> [Octet]? {
         guard word.contains("?") else { return Hexadecimal.octets(word)?.map { Octet(value: $0, mask: 0xFF) } }
         let digits = word.compactMap(digit)
         guard digits.count == word.count, digits.count.isMultiple(of: 2) else { return nil }

@@ -22,7 +22,8 @@ extension CommandSpec {
             .flag("yes", "ask nothing"),
         ],
         details: """
-            NAME is what the peripheral advertises, or brand and model as gattherd scan shows them; * stands for any text.
+            NAME is what the peripheral advertises, or brand and model as gattherd scan shows them; * stands for any text, ? for
+            one character.
 
             The command listens for the peripheral, proposes a name and the profile that knows its model, and checks the
             configuration with the new device as gattherd check does. It then writes the file gattherd.d/NAME.yaml beside the

@@ -1,3 +1,4 @@
+import GattherdModel
 import GattherdYAML
 
 /// Reads `decrypt`.

@@ -32,9 +32,9 @@ struct ModelReader {
         descriptor.source = source
         descriptor.names = reader.namePatterns("name")
         if source == nil || !isMarked, !reader.has("service"),
-            descriptor.names.contains(where: { $0.description.allSatisfy { $0 == "*" } })
+            let vague = descriptor.names.first(where: { $0.literalCount == 0 })
         {
-            reader.report("the name '*' identifies nothing", at: "name")
+            reader.report("the name '\(vague)' identifies nothing", at: "name")
         }
         descriptor.beginning = beginning
         if case .octets(let range) = StreamReader(reader).length() { descriptor.length = range }

@@ -101,7 +101,9 @@ extension ProfileGrammar<[UInt8]> {
 }
 
 extension ProfileGrammar<BytePattern> {
-    static let pattern = ProfileGrammar("the first bytes, such as \"80 05 01\", \"80 05 ??\" or \"80 4?\"") { BytePattern($0) }
+    static let pattern = ProfileGrammar("the first bytes, such as \"80 05 01\", \"80 05 ??\" or \"80 4?\"") { text in
+        BytePattern(text)
+    }
     static let response = ProfileGrammar("the first bytes of a response, such as \"80 05 01\" or \"80 05 ??\"") {
         BytePattern($0)
     }
