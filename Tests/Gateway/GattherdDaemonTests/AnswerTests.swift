@@ -41,6 +41,23 @@ import Testing
         #expect(await bench.store.events.allSatisfy { $0.kind != "task" })
     }
 
+    @Test func `a task writes the current time, and fails if a number does not fit`() async throws {
+        let actions = try ["AA {now:u32be}", "BB {now:u8}"].map { text in
+            ConnectionTaskDescriptor.Action.write(try #require(WriteTemplate(text)), isAcknowledged: true, answer: nil)
+        }
+        let tasks = actions.map { ConnectionTaskDescriptor(characteristic: 0xBBBB, action: $0) }
+        let bench = try Bench([profile(tasks[0], tasks[1])])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        let writes = calls(bench).compactMap { call in if case .write(let octets) = call { octets } else { nil } }
+        #expect(writes.map(\.count) == [5] && writes.first?.first == 0xAA)
+        let seconds = writes.first?.dropFirst().reduce(0) { $0 << 8 | Int64($1) }
+        #expect(try #require(seconds) > 1_700_000_000)
+        #expect(await bench.store.events.contains { $0.kind == "task" })
+    }
+
     @Test func `a connection task can only listen; one without its characteristic is skipped`() async throws {
         let listen = ConnectionTaskDescriptor(characteristic: 0xBBBB, action: .listen)
         let elsewhere = ConnectionTaskDescriptor(service: 0xCCCC, characteristic: 0xBBBB, action: .listen)

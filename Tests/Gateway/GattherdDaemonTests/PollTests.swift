@@ -9,7 +9,7 @@ import Testing
 /// Requests that are written at an interval, and their answers.
 @Suite(.timeLimit(.minutes(1))) struct PollTests {
     private static func profile(
-        _ requests: [[UInt8]] = [[1], [2]],
+        _ requests: [WriteTemplate] = [[1], [2]],
         timeout: Duration = .seconds(3600),
         messages: MessageRule? = nil
     ) -> OctetProfile {

@@ -208,3 +208,76 @@ struct ControlVectorTests {
         #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
     }
 }
+
+/// Times and options in bytes that are written.
+struct WrittenNumberTests {
+    private static let text = """
+        contract: 1
+        profile: plug
+        services: [fff0]
+        options: {pin: {default: 0, range: [0, 9999]}}
+        on_connect:
+          - {uuid: fff3, write: "17 {pin:u16be}", check: {kind: sum8}}
+          - {uuid: fff3, write: "01 {year-2000:u8} {month:u8} {day:u8} {hour:u8}{minute:u8}{second:u8}"}
+        records:
+          - {stream: plug, uuid: fff3, request: "02 {pin:u16le} {next:u16le}"}
+        characteristics:
+          - uuid: fff4
+            stream: plug
+            subscribe: notify
+            record: {number: n}
+            poll: {every: 30s, uuid: fff3, write: ["04 {pin+1:u16be}", "05 {now:u32le}"]}
+            fields: [{metric: n, type: u16le}]
+        """
+
+    private static func hex(_ template: WriteTemplate?, _ variables: [WriteTemplate.Variable: Int64] = [:]) -> String? {
+        template?.octets { variables[$0] }.map { Hexadecimal.text($0.span) }
+    }
+
+    private static func template(of task: ConnectionTaskDescriptor?) -> WriteTemplate? {
+        if case .write(let template, _, _) = task?.action { template } else { nil }
+    }
+
+    @Test(arguments: [([:], "17000017", "040001"), (["pin": 1234], "1704d2ed", "0404d3"), (["pin": 70_000], "17270f4d", "042710")])
+    func `options are written with the value of the device`(
+        settings: [String: Int64],
+        login: String,
+        poll: String
+    ) throws {
+        let profile = try DeclarativeText.compile(Self.text).configured(with: settings)
+        #expect(Self.hex(Self.template(of: profile.tasks.first)) == login)
+        #expect(Self.hex(profile.characteristics[0].poll?.requests.first) == poll)
+        guard case .request(let template, _) = profile.downloads.first?.procedure else {
+            Issue.record("the download has no request")
+            return
+        }
+        let pin = Int64(min(settings["pin"] ?? 0, 9999))
+        let bytes = Hexadecimal.text([2, UInt8(pin & 0xFF), UInt8(pin >> 8), 7, 0].span)
+        #expect(Self.hex(template, [.next: 7]) == bytes)
+    }
+
+    @Test func `the time is left for the moment of the write`() throws {
+        let profile = try DeclarativeText.compile(Self.text)
+        let time = WriteTime(seconds: 1_772_326_923, offset: 3600)
+        let units = Dictionary(uniqueKeysWithValues: WriteTime.Unit.allCases.map { (.time($0), time[$0]) })
+            as [WriteTemplate.Variable: Int64]
+        #expect(Self.hex(Self.template(of: profile.tasks.last)) == nil)
+        #expect(Self.hex(Self.template(of: profile.tasks.last), units) == "011a0301020203")
+        #expect(Self.hex(profile.characteristics[0].poll?.requests.last, units) == "050b90a369")
+    }
+
+    @Test(
+        arguments: [
+            ("write: \"17 {pin:u8}\"", "the value 9999 of the option 'pin' does not fit into its bytes"),
+            ("write: \"17 {pin-1:u16}\"", "the value 0 of the option 'pin' does not fit into its bytes"),
+            ("write: \"17 {code:u8}\"", "expected bytes in hexadecimal and the numbers now, local, year"),
+            ("write: \"17 {next:u8}\"", "expected bytes in hexadecimal and the numbers now, local, year"),
+            ("write: \"17 {pin:i8}\"", "weekday, pin, such as"),
+        ]
+    )
+    func `errors in numbers have a position`(task: String, error: String) throws {
+        let text = Self.text.replacing("write: \"17 {pin:u16be}\"", with: task)
+        let errors = try DeclarativeText.errors(text)
+        #expect(errors.count == 1 && errors[0].hasPrefix("6:25: ") && errors[0].contains(error), "\(errors)")
+    }
+}

@@ -44,7 +44,8 @@ extension DownloadMachine {
             case .next: request.lowest
             case .index: index
             case .since: max(0, facts.newest ?? 0)
-            case .now: clock()
+            case .time(let unit): WriteTime(seconds: clock(), offset: 0)[unit]
+            case .option: nil
             }
         }
         guard let octets else { return finish(.failed("a number does not fit into the request")) }

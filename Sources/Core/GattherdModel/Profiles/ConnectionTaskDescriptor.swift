@@ -6,7 +6,7 @@ public struct ConnectionTaskDescriptor: Hashable, Sendable {
         /// Subscribes and discards the values, for devices that need a subscriber to start.
         case listen
         /// Writes bytes and waits for the response, if a rule is given.
-        case write([UInt8], isAcknowledged: Bool, answer: ResponseRule?)
+        case write(WriteTemplate, isAcknowledged: Bool, answer: ResponseRule?)
     }
 
     /// The service that contains the characteristic; `nil` for any service of the profile.
@@ -30,6 +30,16 @@ public struct ConnectionTaskDescriptor: Hashable, Sendable {
         self.action = action
         self.isRequired = isRequired
         self.resume = resume
+    }
+}
+
+extension ConnectionTaskDescriptor {
+    /// Returns the task with the values of options in its bytes.
+    package func resolved(_ option: (String) -> Int64?) -> ConnectionTaskDescriptor {
+        guard case .write(let template, let isAcknowledged, let answer) = action else { return self }
+        var resolved = self
+        resolved.action = .write(template.resolved(option), isAcknowledged: isAcknowledged, answer: answer)
+        return resolved
     }
 }
 

@@ -64,88 +64,16 @@ public struct DownloadDescriptor: Hashable, Sendable {
     }
 }
 
-/// The octets of a request with places for numbers, such as `3A3A11 {now:u32be} {since:u32be}`.
-public struct WriteTemplate: Hashable, Sendable {
-    /// A number that is known when the request is written.
-    public enum Variable: String, Hashable, Sendable, CaseIterable {
-        /// The number of the next record.
-        case next
-        /// The index of the wanted block.
-        case index
-        /// The time of the newest stored record, in seconds by the device's clock.
-        case since
-        /// The current time, in seconds since 1970.
-        case now
-    }
-
-    /// A part of the request.
-    public enum Part: Hashable, Sendable {
-        case octets([UInt8])
-        case number(Variable, octets: Int, isBigEndian: Bool)
-    }
-
-    public var parts: [Part]
-    /// The checksum that is added to them.
-    public var checksum: Checksum?
-
-    /// Parses `82 04 {index:u16le}`; `nil` for an invalid text.
-    public init?(_ text: String) {
-        var parts: [Part] = []
-        for piece in text.split(separator: "{", omittingEmptySubsequences: false).enumerated() {
-            let halves = piece.element.split(separator: "}", omittingEmptySubsequences: false)
-            guard halves.count == (piece.offset == 0 ? 1 : 2), let rest = halves.last else { return nil }
-            if piece.offset > 0 {
-                guard let number = Self.number(halves[0]) else { return nil }
-                parts.append(number)
-            }
-            guard !rest.allSatisfy(\.isWhitespace) else { continue }
-            guard let octets = Hexadecimal.octets(rest), octets.count <= 512 else { return nil }
-            parts.append(.octets(octets))
+extension DownloadDescriptor {
+    /// Returns the download with the values of options in its requests.
+    package func resolved(_ option: (String) -> Int64?) -> DownloadDescriptor {
+        var resolved = self
+        switch procedure {
+        case .accessControlPoint: break
+        case .request(let template, let end): resolved.procedure = .request(template.resolved(option), end: end)
+        case .blocks(let template, let first, let isRead):
+            resolved.procedure = .blocks(template.resolved(option), first: first, isRead: isRead)
         }
-        guard !parts.isEmpty, parts.count <= 16 else { return nil }
-        self.parts = parts
-    }
-
-    private static func number(_ text: some StringProtocol) -> Part? {
-        let words = text.split(separator: ":")
-        guard words.count == 2, let variable = Variable(rawValue: String(words[0])) else { return nil }
-        let type = words[1]
-        let isBigEndian = type.hasSuffix("be")
-        let bits = type.dropFirst().prefix { $0.isNumber }
-        guard type.first == "u", let width = Int(bits), (8...56).contains(width), width.isMultiple(of: 8),
-            ["", "le", "be"].contains(type.dropFirst(1 + bits.count))
-        else { return nil }
-        return .number(variable, octets: width / 8, isBigEndian: isBigEndian)
-    }
-
-    /// True if the request contains the number.
-    public func contains(_ variable: Variable) -> Bool {
-        parts.contains { if case .number(variable, _, _) = $0 { true } else { false } }
-    }
-
-    /// The number of bytes, without those of the checksum.
-    public var count: Int {
-        parts.reduce(0) { count, part in
-            switch part {
-            case .octets(let fixed): count + fixed.count
-            case .number(_, let width, _): count + width
-            }
-        }
-    }
-
-    /// Returns the request; `nil` if a number or the checksum does not fit.
-    public func octets(_ value: (Variable) -> Int64) -> [UInt8]? {
-        var octets: [UInt8] = []
-        for part in parts {
-            switch part {
-            case .octets(let fixed): octets += fixed
-            case .number(let variable, let width, let isBigEndian):
-                let number = value(variable)
-                guard (1...7).contains(width), (0..<1 << Int64(8 * width)).contains(number) else { return nil }
-                let bytes = (0..<width).map { UInt8(truncatingIfNeeded: number >> Int64(8 * $0)) }
-                octets += isBigEndian ? bytes.reversed() : bytes
-            }
-        }
-        return checksum.map { $0.inserted(into: octets) } ?? octets
+        return resolved
     }
 }

@@ -7,7 +7,7 @@ public struct PollRule: Hashable, Sendable {
     /// The characteristic to write.
     public var characteristic: BluetoothUUID
     /// The requests, in order; each follows the answer to the one before.
-    public var requests: [[UInt8]]
+    public var requests: [WriteTemplate]
     /// The time between two rounds.
     public var period: Duration
     /// The longest wait for an answer.
@@ -18,7 +18,7 @@ public struct PollRule: Hashable, Sendable {
     public init(
         service: BluetoothUUID? = nil,
         characteristic: BluetoothUUID,
-        requests: [[UInt8]],
+        requests: [WriteTemplate],
         period: Duration,
         timeout: Duration = .seconds(5),
         isAcknowledged: Bool? = nil

@@ -40,13 +40,22 @@ struct ConnectionTaskRunner: Sendable {
     /// Executes the tasks of the profiles in order.
     func run(_ tasks: [ProfileAssignment.Task]) async throws(LinkFault) {
         for task in tasks {
-            guard case .write(let octets, let isAcknowledged, _) = task.task.action else { continue }
+            guard case .write(let template, let isAcknowledged, _) = task.task.action else { continue }
             do throws(BluetoothError) {
-                try await run(task, resumed(task) ?? octets, isAcknowledged)
+                try await run(task, octets(of: task, template), isAcknowledged)
             } catch {
                 try link.tolerate(error, isRequired: task.task.isRequired, while: "writing to \(task.remote.uuid)")
             }
         }
+    }
+
+    /// Returns the bytes to write now.
+    private func octets(
+        of task: ProfileAssignment.Task,
+        _ template: WriteTemplate
+    ) throws(BluetoothError) -> [UInt8] {
+        if let resumed = resumed(task) { return resumed }
+        return try template.octets(at: link.context.now())
     }
 
     /// Returns the bytes to write if an earlier value of the device allows to resume the task.

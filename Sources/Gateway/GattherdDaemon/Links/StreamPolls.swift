@@ -67,12 +67,13 @@ struct StreamPolls: Sendable {
 
     /// Writes a request and waits for a reading of the stream; returns false after the time-out.
     private func exchange(
-        _ request: [UInt8],
+        _ request: WriteTemplate,
         _ poll: ProfileAssignment.Poll,
         _ answers: LatestValue<UInt64>
     ) async throws(BluetoothError) -> Bool {
         let before = answers.state
-        try await link.central.write(request, to: poll.control, withResponse: poll.isAcknowledged)
+        let octets = try request.octets(at: link.context.now())
+        try await link.central.write(octets, to: poll.control, withResponse: poll.isAcknowledged)
         return await withTaskGroup(of: Bool.self) { group in
             group.addTask {
                 for await count in answers.watch() where count != before { return true }

@@ -213,7 +213,7 @@ extension DownloadDescriptor.Procedure {
     /// True if requests contain the current time.
     fileprivate var tellsTime: Bool {
         switch self {
-        case .request(let template, _), .blocks(let template, _, _): template.contains(.now)
+        case .request(let template, _), .blocks(let template, _, _): template.contains(.time(.now))
         case .accessControlPoint: false
         }
     }

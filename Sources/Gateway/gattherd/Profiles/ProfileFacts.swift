@@ -80,7 +80,7 @@ struct ProfileFacts {
         if characteristic.isReadAtConnect { words.append("read at connect") }
         if let period = characteristic.pollInstead { words.append("else read every \(period)") }
         if let poll = characteristic.poll {
-            let requests = poll.requests.map { Hexadecimal.text($0.span) }.joined(separator: ", ")
+            let requests = poll.requests.map(\.description).joined(separator: ", ")
             words.append("requested every \(poll.period) by \(poll.characteristic): \(requests)")
         }
         return words.joined(separator: ", ")
@@ -139,7 +139,7 @@ struct ProfileFacts {
         switch task.action {
         case .listen: return "listen to \(place)"
         case .write(let bytes, _, let answer):
-            var words = "write \(Hexadecimal.text(bytes.span)) to \(place)"
+            var words = "write \(bytes) to \(place)"
             if let resume = task.resume {
                 words += ", or, after the first reading of \(resume.stream), "
                 words += "\(Hexadecimal.text(resume.prefix.span)) and what comes after it"

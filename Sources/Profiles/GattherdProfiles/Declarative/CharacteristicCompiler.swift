@@ -4,7 +4,7 @@ import GattherdYAML
 
 /// A compiled characteristic.
 struct CompiledCharacteristic: Sendable {
-    let descriptor: CharacteristicDescriptor
+    private(set) var descriptor: CharacteristicDescriptor
     let program: DecodeProgram
     /// The source of each step of the program.
     private(set) var notes: [FieldNote]
@@ -15,6 +15,16 @@ struct CompiledCharacteristic: Sendable {
         var stripped = self
         (stripped.notes, stripped.vectors) = ([], [])
         return stripped
+    }
+}
+
+extension CompiledCharacteristic {
+    /// Returns the characteristic with the values of options in its requests.
+    func resolved(_ option: (String) -> Int64?) -> CompiledCharacteristic {
+        guard let poll = descriptor.poll else { return self }
+        var resolved = self
+        resolved.descriptor.poll?.requests = poll.requests.map { $0.resolved(option) }
+        return resolved
     }
 }
 
@@ -49,7 +59,7 @@ struct CharacteristicCompiler {
         )
         descriptor.record = record?.rule
         descriptor.messages = MessageCompiler(reader)?.rule()
-        descriptor.poll = PollCompiler(reader)?.rule(of: uuid)
+        descriptor.poll = PollCompiler(reader, shared.options)?.rule(of: uuid)
         checkNotified(subscription, isReadAtConnect: isReadAtConnect)
         descriptor.subscription = subscription ?? .none
         descriptor.isReadAtConnect = isReadAtConnect

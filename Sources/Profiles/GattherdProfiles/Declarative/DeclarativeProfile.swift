@@ -15,10 +15,12 @@ struct DeclarativeProfile: TestedProfile {
     /// The decoders and documents with which its tests were compared.
     var sources: [String] = []
     private(set) var compiled: [CompiledCharacteristic]
-    let characteristics: [CharacteristicDescriptor]
+    private(set) var characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]
-    let tasks: [ConnectionTaskDescriptor]
-    var downloads: [DownloadDescriptor] = []
+    /// The tasks, with the names of options in their bytes.
+    private let unresolvedTasks: [ConnectionTaskDescriptor]
+    /// The downloads, with the names of options in their bytes.
+    var unresolvedDownloads: [DownloadDescriptor] = []
     private(set) var frames: [CompiledAdvertisement]
     let advertisements: [AdvertisementDescriptor]
     private var compiledControls: [CompiledControl]
@@ -46,11 +48,12 @@ struct DeclarativeProfile: TestedProfile {
         self.origin = origin
         self.shared = shared
         self.compiled = compiled
-        characteristics = compiled.map(\.descriptor)
+        characteristics = []
         controls = compiledControls.map(\.descriptor)
-        self.tasks = tasks
+        unresolvedTasks = tasks
         self.compiledControls = compiledControls
         (frames, advertisements) = ([], [])
+        resolveRequests()
     }
 
     /// Creates a profile of advertisements.
@@ -69,7 +72,7 @@ struct DeclarativeProfile: TestedProfile {
         self.frames = frames
         shared = options
         advertisements = frames.map(\.descriptor)
-        (services, isOptIn, tasks) = ([], true, [])
+        (services, isOptIn, unresolvedTasks) = ([], true, [])
         (compiled, characteristics, compiledControls, controls) = ([], [], [], [])
     }
 
@@ -81,6 +84,20 @@ struct DeclarativeProfile: TestedProfile {
 
     var options: [ProfileOption] { shared.options }
 
+    var tasks: [ConnectionTaskDescriptor] { unresolvedTasks.map { $0.resolved(option) } }
+
+    var downloads: [DownloadDescriptor] { unresolvedDownloads.map { $0.resolved(option) } }
+
+    /// Returns the value of an option.
+    private func option(_ name: String) -> Int64? {
+        shared.options.firstIndex { $0.name == name }.map { sharedAtStart[$0] }
+    }
+
+    /// Puts the values of options into the requests of polled characteristics.
+    private mutating func resolveRequests() {
+        characteristics = compiled.map { $0.resolved(option).descriptor }
+    }
+
     /// The shared values at the start of a connection.
     var sharedAtStart: [Int64] { shared.initial(with: settings) }
 
@@ -90,6 +107,7 @@ struct DeclarativeProfile: TestedProfile {
         guard known != settings else { return self }
         var profile = self
         profile.settings = known
+        profile.resolveRequests()
         profile.revision = revision ^ known.hashValue
         return profile
     }

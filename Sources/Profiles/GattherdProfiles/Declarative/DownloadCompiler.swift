@@ -13,6 +13,7 @@ struct DownloadCompiler {
 
     /// The profile's streams.
     let streams: [CharacteristicDescriptor]
+    let options: [ProfileOption]
 
     func download(_ reader: MappingReader) -> DownloadDescriptor? {
         defer { reader.finish() }
@@ -60,11 +61,11 @@ struct DownloadCompiler {
             return .accessControlPoint(width: reader.value("filter", .choice(Self.widths)) ?? 2)
         case "request":
             let end = reader.value("end", .pattern)
-            return template(reader, "request", [.next, .since, .now]).map { .request($0, end: end) }
+            return template(reader, "request", [.next, .since, .time(.now)]).map { .request($0, end: end) }
         default:
             let first = reader.value("first", .integer(0...1_000_000)) ?? 0
             let isRead = reader.value("reads", .boolean) ?? false
-            return template(reader, "block", [.index, .now]).map { .blocks($0, first: first, isRead: isRead) }
+            return template(reader, "block", [.index, .time(.now)]).map { .blocks($0, first: first, isRead: isRead) }
         }
     }
 
@@ -74,18 +75,7 @@ struct DownloadCompiler {
         _ allowed: [WriteTemplate.Variable]
     ) -> WriteTemplate? {
         let example = key == "block" ? "82 04 {index:u16le}" : "3A 3A 11 {now:u32be} {since:u32be}"
-        let words = allowed.map(\.rawValue).joined(separator: ", ")
-        let grammar = ProfileGrammar("octets and the numbers \(words), such as \"\(example)\"") { text in
-            WriteTemplate(text).flatMap { template in
-                let others = WriteTemplate.Variable.allCases.filter { !allowed.contains($0) }
-                return others.contains(where: template.contains) ? nil : template
-            }
-        }
-        let check = WrittenChecksum(reader)
-        guard var template = reader.value(key, grammar) else { return nil }
-        check.check(count: template.count)
-        template.checksum = check.checksum
-        return template
+        return TemplateReader(reader, options).template(key, allowed, example: example)
     }
 
     /// Reads `2a2b` or `{uuid: fff4, type: u32le, unit: s}`.

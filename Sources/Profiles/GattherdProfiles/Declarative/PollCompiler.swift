@@ -6,12 +6,13 @@ import GattherdYAML
 struct PollCompiler {
     private static let mostRequests = 16
     private let reader: MappingReader
+    private let options: [ProfileOption]
 
     /// Creates a compiler of the mapping `poll`; `nil` if it is absent or no mapping.
-    init?(_ characteristic: MappingReader) {
+    init?(_ characteristic: MappingReader, _ options: [ProfileOption]) {
         guard let node = characteristic.node("poll") else { return nil }
         guard let reader = MappingReader(node, .poll, findings: characteristic.findings) else { return nil }
-        self.reader = reader
+        (self.reader, self.options) = (reader, options)
     }
 
     /// Compiles the requests.
@@ -39,8 +40,8 @@ struct PollCompiler {
     }
 
     /// Reads the bytes of a request, or of several, and adds their checksums.
-    private func requests() -> [[UInt8]] {
-        let check = WrittenChecksum(reader)
+    private func requests() -> [WriteTemplate] {
+        let templates = TemplateReader(reader, options)
         guard let node = reader.node("write") else {
             reader.report("a poll needs 'write': \(ProfileGrammar.octets.expectation), or a list of these")
             return []
@@ -50,7 +51,9 @@ struct PollCompiler {
             reader.report("a poll has 1 to \(Self.mostRequests) requests", at: "write")
             return []
         }
-        let requests = nodes.compactMap { ProfileGrammar.octets.read($0, reader.findings).flatMap(check.completed) }
+        let requests = nodes.compactMap { node in
+            templates.template(node, TemplateReader.times, example: "DD A5 03 00 FF FD 77")
+        }
         return requests.count == nodes.count ? requests : []
     }
 }

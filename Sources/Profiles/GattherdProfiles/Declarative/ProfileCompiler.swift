@@ -57,9 +57,9 @@ struct ProfileCompiler {
         }
         let controls = list(reader, "controls", .control, Self.maximumControls) { ControlCompiler($0).compile() }
         let streams = characteristics.compactMap(\.value?.descriptor)
-        let tasks = list(reader, "on_connect", .task, Self.maximumTasks) { TaskCompiler(streams: streams).task($0) }
+        let tasks = list(reader, "on_connect", .task, Self.maximumTasks) { TaskCompiler(streams: streams, options: shared.options).task($0) }
         let downloads = list(reader, "records", .download, Self.mostDownloads) {
-            DownloadCompiler(streams: streams).download($0)
+            DownloadCompiler(streams: streams, options: shared.options).download($0)
         }
         checkNames(characteristics, controls, reader)
         var profile = DeclarativeProfile(
@@ -74,7 +74,7 @@ struct ProfileCompiler {
             compiledControls: controls.compactMap(\.value),
             tasks: tasks.compactMap(\.value)
         )
-        profile.downloads = downloads.compactMap(\.value)
+        profile.unresolvedDownloads = downloads.compactMap(\.value)
         readIdentity(reader, into: &profile)
         return profile
     }

@@ -10,24 +10,25 @@ struct TaskCompiler {
 
     /// The profile's streams.
     let streams: [CharacteristicDescriptor]
+    let options: [ProfileOption]
 
     func task(_ reader: MappingReader) -> ConnectionTaskDescriptor? {
         defer { reader.finish() }
         let uuid = reader.required("uuid", .uuid)
         let service = reader.value("service", .uuid)
         let isRequired = reader.value("required", .boolean) ?? false
-        let check = WrittenChecksum(reader)
-        guard let uuid, let action = action(reader, uuid, service, check) else { return nil }
+        let templates = TemplateReader(reader, options)
+        guard let uuid, let action = action(reader, uuid, service, templates) else { return nil }
         return ConnectionTaskDescriptor(
             service: service,
             characteristic: uuid,
             action: action,
             isRequired: isRequired,
-            resume: action == .listen ? nil : resume(reader, check)
+            resume: action == .listen ? nil : resume(reader, templates)
         )
     }
 
-    private func resume(_ task: MappingReader, _ check: WrittenChecksum) -> ResumeRule? {
+    private func resume(_ task: MappingReader, _ templates: TemplateReader) -> ResumeRule? {
         guard let node = task.node("resume"),
             let reader = MappingReader(node, .resume, findings: task.findings)
         else { return nil }
@@ -45,9 +46,9 @@ struct TaskCompiler {
             return nil
         }
         guard let prefix, let width = type?.width else { return nil }
-        check.check(count: prefix.count + width)
+        templates.check.check(count: prefix.count + width)
         var rule = ResumeRule(stream: stream, metric: index, prefix: prefix, width: width)
-        rule.checksum = check.checksum
+        rule.checksum = templates.check.checksum
         return rule
     }
 
@@ -55,7 +56,7 @@ struct TaskCompiler {
         _ reader: MappingReader,
         _ uuid: BluetoothUUID,
         _ service: BluetoothUUID?,
-        _ check: WrittenChecksum
+        _ templates: TemplateReader
     ) -> ConnectionTaskDescriptor.Action? {
         let isListening = reader.value("listen", .boolean) ?? false
         guard reader.has("write") != isListening else {
@@ -66,10 +67,11 @@ struct TaskCompiler {
             reader.forbid(["check"], "is for bytes that are written")
             return .listen
         }
-        let octets = reader.value("write", .octets).flatMap(check.completed)
+        let example = "A5 {year-2000:u8} {month:u8} {day:u8}"
+        let template = templates.template("write", TemplateReader.times, example: example)
         let isAcknowledged = reader.value("response", .boolean) ?? true
         let answer = AnswerCompiler.answer(reader, writtenTo: uuid, in: service)
-        return octets.map { .write($0, isAcknowledged: isAcknowledged, answer: answer) }
+        return template.map { .write($0, isAcknowledged: isAcknowledged, answer: answer) }
     }
 }
 

@@ -86,7 +86,7 @@ extension ConnectionTaskDescriptor {
             let bytes = try unsafe TableReader.bytes(entry.bytes, entry.size, most: Self.longestWrite, what)
             let answer = try unsafe ResponseRule.read(entry.answer, of: characteristic, in: service, what)
             let isAcknowledged = unsafe entry.flags & GATTHERD_WRITE_WITHOUT_RESPONSE == 0
-            action = .write(bytes, isAcknowledged: isAcknowledged, answer: answer)
+            action = .write(WriteTemplate(bytes), isAcknowledged: isAcknowledged, answer: answer)
         case let other: throw TableFault("\(what) has the unknown kind \(other)")
         }
         self.init(
