@@ -7,7 +7,7 @@ struct WriteTemplateTests {
 
     @Test(
         arguments: [
-            ("A5 {year-2000:u8} {month:u8} {day:u8} {hour:u8} {minute:u8} {second:u8} {weekday:u8}", "a51a021c12200306"),
+            ("A5 {year-2000:u8}{month:u8}{day:u8}{hour:u8}{minute:u8}{second:u8}{weekday:u8}", "a51a021c12200306"),
             ("{year:u16le}{now:u32be} FF", "ea0769a3900bff"), ("{local-1772303523:u8}", "00"), ("{month-1:u8}", "01"),
             ("{pin:u16be} {pin+1:u8}", "001213"), ("00", "00"),
         ]

@@ -109,7 +109,11 @@ struct AdvertisementTests {
             ("a*?c*d", "abcd", true), ("a*?c*d", "acd", false), ("*?", "", false), ("a?", "b?", false),
         ]
     )
-    func `a star in a name pattern matches any text, a question mark one character`(pattern: String, name: String, fits: Bool) {
+    func `a star in a name pattern matches any text, a question mark one character`(
+        pattern: String,
+        name: String,
+        fits: Bool
+    ) {
         #expect(NamePattern(pattern).fits(name) == fits)
     }
 

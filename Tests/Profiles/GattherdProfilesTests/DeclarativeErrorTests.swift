@@ -189,7 +189,7 @@ struct DeclarativeErrorTests {
             ),
             (
                 ["{flags: x, type: u8}", "{metric: x, type: u8}"],
-                "10:10: there are flags named 'x' already; give the metric another name"
+                "10:10: there are flags named 'x' already; rename one of them"
             ),
             (
                 ["{metric: x, type: u8}", "{flags: x, type: u8}"],

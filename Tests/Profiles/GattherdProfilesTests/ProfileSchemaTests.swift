@@ -126,6 +126,7 @@ struct ProfileSchemaTests {
             "controls: [{name: x, uuid: 2a39, type: u8, tests: [{set: x, reject: true}]}]",
             "controls: [{name: x, uuid: 2a39, trigger: 01, tests: [{hex: 01}]}]",
             "on_connect: [{uuid: 2a39, write: 01, check: {kind: crc16, order: be}}]",
+            "on_connect: [{uuid: 2a39, write: '01 {year-2000:u8}{month:u8} {now:u32be}'}]",
         ]
     )
     func `the schema accepts the writes that the compiler accepts`(line: String) throws {

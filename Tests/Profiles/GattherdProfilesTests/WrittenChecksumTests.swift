@@ -35,7 +35,7 @@ struct WrittenChecksumTests {
         arguments: [
             // A request to a JBD battery monitor, as its maker documents it.
             (
-                "trigger: DD A5 03 00 77, check: {kind: sum16, init: 65535, xor: 65535, bytes: 2..-3, at: -3, order: be}",
+                "trigger: DDA5030077, check: {kind: sum16, init: 65535, xor: 65535, bytes: 2..4, at: -3, order: be}",
                 ControlValue.trigger, "DDA50300FFFD77"
             ),
             (
@@ -170,7 +170,7 @@ struct ControlVectorTests {
             tests:
               - \(tests)
           - {name: identify, uuid: fff2, trigger: 07, tests: [{hex: 07}]}
-          - {name: mode, uuid: fff2, type: u8, enum: {1: on, 2: off}, tests: [{set: off, hex: 02}, {set: 2, reject: on}]}
+          - {name: mode, uuid: fff2, type: u8, enum: {1: on, 2: off}, tests: [{set: off, hex: 02}, {set: 2, reject: o}]}
           - {name: level, uuid: fff2, type: u8, scale: 0.5, tests: [{set: 1.5, hex: 03}, {set: warm, reject: true}]}
           - {name: lock, uuid: fff2, type: bool, tests: [{set: true, hex: "01"}, {set: 1, reject: true or false}]}
         """
@@ -238,7 +238,12 @@ struct WrittenNumberTests {
         if case .write(let template, _, _) = task?.action { template } else { nil }
     }
 
-    @Test(arguments: [([:], "17000017", "040001"), (["pin": 1234], "1704d2ed", "0404d3"), (["pin": 70_000], "17270f4d", "042710")])
+    @Test(
+        arguments: [
+            ([:], "17000017", "040001"), (["pin": 1234], "1704d2ed", "0404d3"),
+            (["pin": 70_000], "17270f4d", "042710"),
+        ]
+    )
     func `options are written with the value of the device`(
         settings: [String: Int64],
         login: String,
@@ -259,8 +264,8 @@ struct WrittenNumberTests {
     @Test func `the time is left for the moment of the write`() throws {
         let profile = try DeclarativeText.compile(Self.text)
         let time = WriteTime(seconds: 1_772_326_923, offset: 3600)
-        let units = Dictionary(uniqueKeysWithValues: WriteTime.Unit.allCases.map { (.time($0), time[$0]) })
-            as [WriteTemplate.Variable: Int64]
+        var units: [WriteTemplate.Variable: Int64] = [:]
+        for unit in WriteTime.Unit.allCases { units[.time(unit)] = time[unit] }
         #expect(Self.hex(Self.template(of: profile.tasks.last)) == nil)
         #expect(Self.hex(Self.template(of: profile.tasks.last), units) == "011a0301020203")
         #expect(Self.hex(profile.characteristics[0].poll?.requests.last, units) == "050b90a369")

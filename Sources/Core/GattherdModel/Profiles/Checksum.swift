@@ -67,8 +67,9 @@ public struct Checksum: Hashable, Sendable {
         }
     }
 
-    /// Returns the bytes with the checksum at its place; `nil` if they are too few for it, or if it would cover itself or
-    /// nothing.
+    /// Returns the bytes with the checksum at its place; `nil` if they are too few for it.
+    ///
+    /// Nor can it cover itself, or nothing.
     public func inserted(into octets: [UInt8]) -> [UInt8]? {
         let count = octets.count + kind.width
         guard let place = place.range(in: count), let bytes = bytes.range(in: count), place.count == kind.width,

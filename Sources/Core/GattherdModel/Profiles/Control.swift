@@ -160,7 +160,7 @@ extension ControlValue: CustomStringConvertible {
 }
 
 extension ControlValue {
-    /// Reads a value from the command line or from a test: a number, true or false, else text; an empty text is a trigger.
+    /// Reads a value from the command line or a test: a number, true or false, else text; an empty text is a trigger.
     package init(words: String) {
         if words.isEmpty {
             self = .trigger

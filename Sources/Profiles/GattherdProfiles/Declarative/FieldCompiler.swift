@@ -257,7 +257,7 @@ struct FieldCompiler {
             return index
         }
         guard !names.has(metric.name) else {
-            field.report("there are flags named '\(metric.name)' already; give the metric another name", at: "metric")
+            field.report("there are flags named '\(metric.name)' already; rename one of them", at: "metric")
             return nil
         }
         guard metrics.count < Self.maximumMetrics else {

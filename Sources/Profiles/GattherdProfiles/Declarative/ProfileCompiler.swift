@@ -57,9 +57,12 @@ struct ProfileCompiler {
         }
         let controls = list(reader, "controls", .control, Self.maximumControls) { ControlCompiler($0).compile() }
         let streams = characteristics.compactMap(\.value?.descriptor)
-        let tasks = list(reader, "on_connect", .task, Self.maximumTasks) { TaskCompiler(streams: streams, options: shared.options).task($0) }
+        let options = shared.options
+        let tasks = list(reader, "on_connect", .task, Self.maximumTasks) {
+            TaskCompiler(streams: streams, options: options).task($0)
+        }
         let downloads = list(reader, "records", .download, Self.mostDownloads) {
-            DownloadCompiler(streams: streams, options: shared.options).download($0)
+            DownloadCompiler(streams: streams, options: options).download($0)
         }
         checkNames(characteristics, controls, reader)
         var profile = DeclarativeProfile(
