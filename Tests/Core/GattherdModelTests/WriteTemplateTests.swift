@@ -44,6 +44,7 @@ struct WriteTemplateTests {
         var template = try #require(WriteTemplate("AA {pin:u16le}", options: ["pin"]))
         template.checksum = Checksum(.sum8)
         #expect(template.description == "aa {pin:u16le} and a checksum")
+        #expect(WriteTemplate("AA {year-2000:u8}{now+5:u32be}")?.description == "aa {year-2000:u8} {now+5:u32be}")
         #expect(template.resolved { $0 == "pin" ? 0x0201 : nil } == [0xAA, 1, 2, 0xAD])
         #expect(template.resolved { _ in 0x10000 } == template)
     }

@@ -148,10 +148,10 @@ extension WriteTemplate: CustomStringConvertible {
     public var description: String {
         let words = parts.map { part in
             switch part {
-            case .octets(let fixed): Hexadecimal.text(fixed.span)
+            case .octets(let fixed): return Hexadecimal.text(fixed.span)
             case .number(let variable, let plus, let width, let isBigEndian):
-                "{\(variable)\(plus < 0 ? "" : "+")\(plus):u\(8 * width)\(isBigEndian ? "be" : "le")}"
-                    .replacing("+0:", with: ":")
+                let sum = plus == 0 ? "\(variable)" : "\(variable)\(plus < 0 ? "" : "+")\(plus)"
+                return "{\(sum):u\(8 * width)\(width == 1 ? "" : isBigEndian ? "be" : "le")}"
             }
         }
         return words.joined(separator: " ") + (checksum == nil ? "" : " and a checksum")
