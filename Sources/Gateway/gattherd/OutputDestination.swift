@@ -13,11 +13,15 @@ final class OutputDestination {
     /// The `errno` of the first failed write.
     private var problem: Int32?
 
+    /// The option with which a command replaces a file that ``init(path:from:replaces:)`` would refuse.
+    static let replacement = OptionSpec.flag("replace", "replace FILE if it exists")
+
     /// - Parameters:
-    ///   - path: The file, which is replaced if it exists; `nil`, `-` or `/dev/stdout` for standard output.
+    ///   - path: The file; `nil`, `-` or `/dev/stdout` for standard output.
     ///   - word: The option of the path, for messages.
+    ///   - replaces: False to refuse a file that exists.
     /// - Throws: ``CommandFailure`` if the file cannot be made.
-    init(path: String?, from word: String = "--output") throws(CommandFailure) {
+    init(path: String?, from word: String = "--output", replaces: Bool = true) throws(CommandFailure) {
         // A draft of /dev/stdout would replace that link.
         self.path = ["-", "/dev/stdout"].contains(path) ? nil : path
         guard let path = self.path else {
@@ -25,6 +29,7 @@ final class OutputDestination {
             descriptor = STDOUT_FILENO
             return
         }
+        if !replaces { try Self.refuseExisting(path, word) }
         do throws(FileError) {
             if Self.isSpecial(path) {
                 draft = nil
@@ -41,6 +46,16 @@ final class OutputDestination {
 
     deinit {
         if path != nil, draft == nil { close(descriptor) }
+    }
+
+    /// - Throws: ``CommandFailure`` if there is such a file.
+    private static func refuseExisting(_ path: String, _ word: String) throws(CommandFailure) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, !isSpecial(path) else { return }
+        throw CommandFailure(
+            .cannotCreate,
+            "gattherd: \(path) already exists; choose another \(word), or add --\(replacement.name)"
+        )
     }
 
     /// Creates a draft, which follows no link of another user, with the permissions of a new file.

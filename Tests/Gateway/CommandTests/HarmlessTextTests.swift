@@ -42,6 +42,23 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["other", "out.csv"])
     }
 
+    @Test func `a file that must not be replaced stays, and the refusal names the option that replaces it`() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("precious", to: "out.jsonl")
+        let refusal = try #require(throws: CommandFailure.self) {
+            try OutputDestination(path: path, from: "FILE", replaces: false)
+        }
+        #expect(refusal.code == .cannotCreate)
+        #expect(refusal.message == "gattherd: \(path) already exists; choose another FILE, or add --replace")
+        #expect(FileManager.default.contents(atPath: path) == Data("precious".utf8))
+        _ = try OutputDestination(path: "/dev/null", from: "FILE", replaces: false)
+        let other = folder.file("other.jsonl")
+        let destination = try OutputDestination(path: other, from: "FILE", replaces: false)
+        #expect(destination.write("{}\n"))
+        try destination.finish()
+        #expect(FileManager.default.contents(atPath: other) == Data("{}\n".utf8))
+    }
+
     @Test func `a formula becomes text in CSV, and numbers stay numbers`() {
         for text in ["=1+1", "+1", "-1", "@SUM(A1)"] { #expect(RowPrinter.csv(.text(text)) == "'\(text)") }
         #expect(RowPrinter.csv(.text("\tx")) == "\"'\tx\"")

@@ -181,6 +181,18 @@ import Testing
         #expect(try bench.text("probe.jsonl").contains(#""characteristic":"fff3","source":"read""#))
     }
 
+    @Test func `a capture replaces no file without its option`() async throws {
+        let bench = try await PeripheralBench(Self.scenario)
+        let path = try bench.folder.write("precious", to: "probe.jsonl")
+        let refused = try await bench.run("capture", "probe", path, "--count", "1").0
+        #expect(refused == 73)
+        #expect(try bench.text("err").contains("already exists; choose another FILE, or add --replace"))
+        #expect(try bench.text("probe.jsonl") == "precious")
+        #expect(try await bench.run("capture", "probe", path, "--advertisements", "--count", "1").0 == 73)
+        #expect(try await bench.run("capture", "probe", path, "--count", "1", "--replace").0 == 0)
+        #expect(try bench.text("probe.jsonl").hasPrefix(#"{"capture":1,"#))
+    }
+
     @Test func `a capture ends with its link and keeps the values`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")

@@ -8,12 +8,14 @@ import Glibc
 /// The wait for the first values of a new device.
 struct FirstReading {
     private static let interval = Duration.milliseconds(250)
+    /// The time that is waited for further metrics: those of other streams are committed later.
+    private static let settlingTime = Duration.seconds(1)
 
     let device: String
     let configuration: Configuration
     let limit: Duration
 
-    /// Shows the state of the device until it has values.
+    /// Shows the state of the device until it has values, and no further metrics arrive.
     ///
     /// - Returns: The values, as lines.
     /// - Throws: ``CommandFailure`` if there are none within the limit.
@@ -22,18 +24,21 @@ struct FirstReading {
         defer { progress.finish() }
         let start = ContinuousClock.now
         var last: DaemonStatus.Device?
+        var shown: [String] = []
+        var settling = SettlingCount(time: Self.settlingTime + configuration.history.commitInterval)
         while ContinuousClock.now - start < limit {
             if case .status(let status)? = try? await ControlClient.reply(to: .status, at: path) {
                 last = status.devices.first { $0.device == device } ?? last
             }
             if let last, last.readings > 0 {
-                let values = values
-                if !values.isEmpty { return values }
+                shown = values
+                if settling.isSettled(shown.count, at: .now) { return shown }
             }
             let words = last.map { LinkState(rawValue: $0.state)?.words ?? $0.state } ?? "not yet known to the daemon"
             progress.show(words, ContinuousClock.now - start, of: limit)
             guard (try? await Task.sleep(for: Self.interval)) != nil else { break }
         }
+        guard shown.isEmpty else { return shown }
         throw failure(last)
     }
 

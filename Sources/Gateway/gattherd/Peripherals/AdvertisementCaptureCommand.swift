@@ -21,10 +21,12 @@ struct AdvertisementCaptureCommand {
     /// The peripheral; `nil` for all.
     private let address: BluetoothAddress?
     private let path: String
+    private let replaces: Bool
     private let seconds: Int?
     private let count: Int
 
     init(_ arguments: Arguments) throws(CommandFailure) {
+        replaces = arguments.has(OutputDestination.replacement.name)
         seconds = try arguments.seconds("seconds")
         count = try arguments.number("count") ?? .max
         path = arguments.positional(1) ?? "-"
@@ -57,7 +59,8 @@ struct AdvertisementCaptureCommand {
 
     func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
-        let recorder = AdvertisementRecorder(try OutputDestination(path: path, from: "FILE"), limit: count)
+        let destination = try OutputDestination(path: path, from: "FILE", replaces: replaces)
+        let recorder = AdvertisementRecorder(destination, limit: count)
         let backend = BlueZCentral(bus: bus.location, log: .silent)
         do {
             try await Central(backend: backend, configuration: central).run { central in

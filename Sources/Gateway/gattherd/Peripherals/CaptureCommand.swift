@@ -17,6 +17,7 @@ extension CommandSpec {
             .flag("advertisements", "record advertisements, without connecting; of 'all', those of all peripherals"),
             .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
             .value("count", "N", "end after N values"),
+            OutputDestination.replacement,
         ],
         details: """
             Reads all readable characteristics, then subscribes to all notifications and indications.
@@ -36,7 +37,7 @@ extension CommandSpec {
 
             """ + "\n" + PeripheralClient.daemonHelp,
         exits: PeripheralClient.exits.merging([
-            .cannotCreate: "FILE cannot be created", .inputOutput: "the disk is full or fails",
+            .cannotCreate: "FILE already exists, or cannot be created", .inputOutput: "the disk is full or fails",
         ]) { $1 },
         examples: [
             "gattherd capture strap strap.jsonl --seconds 60", "gattherd capture C0:FF:EE:00:00:01 - --count 10",
@@ -61,10 +62,12 @@ struct CaptureCommand {
 
     private let client: PeripheralClient
     private let path: String
+    private let replaces: Bool
     private let seconds: Int?
     private let count: Int
 
     init(_ arguments: Arguments) throws(CommandFailure) {
+        replaces = arguments.has(OutputDestination.replacement.name)
         seconds = try arguments.seconds("seconds")
         count = try arguments.number("count") ?? .max
         path = arguments.positional(1) ?? "-"
@@ -73,7 +76,8 @@ struct CaptureCommand {
 
     func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
-        let recorder = CaptureRecorder(try OutputDestination(path: path, from: "FILE"), limit: count)
+        let destination = try OutputDestination(path: path, from: "FILE", replaces: replaces)
+        let recorder = CaptureRecorder(destination, limit: count)
         let end = try await client.run { peripheral in
             let updates = peripheral.valueUpdates(buffering: .bufferingOldest(65_536))
             let changes = peripheral.connectionStateChanges()
