@@ -27,6 +27,8 @@ extension ConfigurationFile {
 
     /// Returns the configuration with new or changed files, if `gattherd check` would find no mistake.
     ///
+    /// Prints the warnings about these files.
+    ///
     /// - Parameters:
     ///   - changes: The new or changed files.
     ///   - loaded: The profiles; `nil` to load those of the new configuration.
@@ -45,10 +47,13 @@ extension ConfigurationFile {
         } catch {
             throw CommandFailure(.configuration, error.description)
         }
-        let errors = CheckFinding.all(next, registry, access).filter(\.isError)
+        let findings = CheckFinding.all(next, registry, access)
+        let errors = findings.filter(\.isError)
         guard errors.isEmpty else {
             throw CommandFailure(.configuration, errors.map(\.description).joined(separator: "\n"))
         }
+        let names = Set(changes.map(\.name))
+        for warning in findings where names.contains(warning.file) { Terminal.printError(warning.description) }
         return next
     }
 

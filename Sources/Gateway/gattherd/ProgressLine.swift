@@ -31,12 +31,12 @@ struct ProgressLine {
         next = .now.advanced(by: Self.interval)
         isDrawn = true
         let percent = part().map { ", \(Int(min(max(0, $0), 1) * 100)) %" } ?? ""
-        Terminal.write("\r\(count) \(noun)\(percent)\u{1B}[K", to: STDERR_FILENO)
+        Terminal.replaceLine("\(count) \(noun)\(percent)")
     }
 
     /// Erases the line.
     mutating func finish() {
-        if isDrawn { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
+        if isDrawn { Terminal.replaceLine("") }
         isDrawn = false
     }
 }

@@ -62,7 +62,7 @@ struct RowPrinter {
         destination = try OutputDestination(path: output)
         progress = ProgressLine("rows", isBusy: destination.isTerminal)
         switch format {
-        case .table: pending = columns.map { $0.name.uppercased().padded(to: $0.width) }.joined(separator: "  ") + "\n"
+        case .table: pending = Self.line(columns.map { $0.name.uppercased().padded(to: $0.width) })
         case .csv: pending = columns.map(\.name).joined(separator: ",") + "\n"
         case .json: break
         }
@@ -84,10 +84,11 @@ struct RowPrinter {
 
     /// Prints the rest.
     ///
+    /// - Parameter noun: The plural of what the rows are.
     /// - Throws: ``CommandFailure`` if the output failed, or if nothing was found because a name does not exist.
-    mutating func finish() throws(CommandFailure) {
+    mutating func finish(_ noun: String = "samples") throws(CommandFailure) {
         progress.finish()
-        if isEmpty { try selection?.explainNothing() }
+        if isEmpty { try selection?.explainNothing(noun) }
         _ = flush()
         try destination.finish()
     }
@@ -102,7 +103,13 @@ struct RowPrinter {
             if case .text(let text) = value { return Terminal.harmless(text).padded(to: column.width) }
             return Self.text(value).leftPadded(to: column.width)
         }
-        pending += cells.joined(separator: "  ") + "\n"
+        pending += Self.line(cells)
+    }
+
+    /// Returns a line of the table without spaces at its end.
+    private static func line(_ cells: [String]) -> String {
+        let text = cells.joined(separator: "  ")
+        return String(text.reversed().drop { $0 == " " }.reversed()) + "\n"
     }
 
     private mutating func appendJSON(_ values: [SampleValue]) {

@@ -58,6 +58,14 @@ enum Terminal {
         return columns > 0 ? min(columns, 100) : 80
     }
 
+    /// Replaces the last line of standard error, if that is a terminal, by the start of `line` that fits in it.
+    ///
+    /// A longer line would wrap, and the next one would replace its last part only.
+    static func replaceLine(_ line: String) {
+        let columns = Int(clinux_terminal_size(STDERR_FILENO).columns)
+        write("\r\(columns > 0 ? String(line.prefix(columns - 1)) : line)\u{1B}[K", to: STDERR_FILENO)
+    }
+
     /// True if standard output may have colour.
     static var hasColour: Bool {
         isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR") == nil
@@ -139,10 +147,21 @@ struct Prompt {
         return answer.isEmpty ? standard : answer
     }
 
-    /// Returns true unless the answer is no.
+    /// Returns true for yes, false for no; asks again after other answers.
     func confirms(_ question: String) throws(CommandFailure) -> Bool {
         guard isInteractive else { return true }
-        return !["n", "no"].contains(try line("\(question) [Y/n]: ").lowercased())
+        while true {
+            if let isYes = Self.isYes(try line("\(question) [Y/n]: ")) { return isYes }
+        }
+    }
+
+    /// Returns true for yes and the empty answer, false for no, `nil` for other answers.
+    static func isYes(_ answer: String) -> Bool? {
+        switch answer.lowercased() {
+        case "", "y", "yes": true
+        case "n", "no": false
+        default: nil
+        }
     }
 
     /// Returns the index of the chosen line; `nil` without a person.

@@ -1,16 +1,17 @@
 import GattherdGATT
 import GattherdModel
 
-/// Reads advertisements from lines of text: what `btmon` and `hcidump -R` print, or hexadecimal digits.
+/// Reads advertisements from lines of text: what `btmon`, `hcidump -R` and `hcidump -R -t` print, or hexadecimal digits.
 ///
 /// A line of digits has the AD structures, or an HCI event that begins with `04 3E`. A time and an address may come
-/// before them. Bytes may have `0x` in front and commas between them. `#` begins a comment.
+/// before them. Bytes may have `0x` or `\x` in front, commas between them and braces around them. `#` begins a
+/// comment.
 package struct AdvertisementTextReader {
     private let file: String
     private var reports = AdvertisingReports()
     private var monitor = MonitorTextReader()
-    /// The digits of an unfinished packet of `hcidump`, and the number of its first line.
-    private var packet: (digits: String, line: Int)?
+    /// The digits of an unfinished packet of `hcidump`, its time, and the number of its first line.
+    private var packet: (digits: String, time: Timestamp?, line: Int)?
     /// True once a line of `btmon` was read.
     private var isMonitor = false
     /// True once the first line of `hcidump` was read.
@@ -31,11 +32,12 @@ package struct AdvertisementTextReader {
         _ line: some Collection<UInt8>,
         _ number: Int
     ) throws(CaptureError) -> [CapturedAdvertisement] {
-        let text = String(decoding: line, as: UTF8.self)
+        var text = String(decoding: line, as: UTF8.self)
         if Self.isDumpHeading(text) {
             isDump = true
             return []
         }
+        let time = Self.removeTime(from: &text)
         if !isMonitor, MonitorTextReader.isHeading(text) {
             guard !isDump else {
                 throw CaptureError(file, number, "the bytes of the packets are missing; print them: hcidump -R")
@@ -44,7 +46,7 @@ package struct AdvertisementTextReader {
         }
         if isMonitor { return monitor.read(text) }
         if text.hasPrefix(">") || text.hasPrefix("<") {
-            defer { packet = text.hasPrefix(">") ? (String(text.dropFirst()), number) : ("", number) }
+            defer { packet = (text.hasPrefix(">") ? String(text.dropFirst()) : "", time, number) }
             return try finishPacket()
         }
         if text.first?.isWhitespace == true, let packet {
@@ -73,12 +75,19 @@ package struct AdvertisementTextReader {
         return try found + reader.finish()
     }
 
-    /// Returns the bytes of hexadecimal digits, which may have `0x` in front and commas between them; `nil` otherwise.
+    /// Returns the bytes of hexadecimal digits, or of an array or a string of C; `nil` otherwise.
     package static func octets(_ text: some StringProtocol) -> [UInt8]? {
-        let words = text.split { $0.isWhitespace || $0 == "," }
-        let digits = words.map { $0.hasPrefix("0x") || $0.hasPrefix("0X") ? $0.dropFirst(2) : $0[...] }
+        let words = text.split { $0.isWhitespace || separators.contains($0) }
+        let digits = words.map { word in
+            guard let prefix = ["0x", "0X", "x"].first(where: { word.hasPrefix($0) }) else { return String(word) }
+            let number = word.dropFirst(prefix.count)
+            return number.count == 1 ? "0\(number)" : String(number)
+        }
         return Hexadecimal.octets(digits.joined(separator: " "))
     }
+
+    /// The characters between the bytes of an array or a string of C, and around them.
+    private static let separators: Set<Character> = [",", ";", "{", "}", "\\"]
 
     /// Returns the advertisements that the end of the file completes.
     package mutating func finish() throws(CaptureError) -> [CapturedAdvertisement] {
@@ -88,12 +97,24 @@ package struct AdvertisementTextReader {
     private mutating func finishPacket() throws(CaptureError) -> [CapturedAdvertisement] {
         guard let packet else { return [] }
         self.packet = nil
-        return packet.digits.isEmpty ? [] : try event(try octets(packet.digits, packet.line), nil, packet.line)
+        return packet.digits.isEmpty ? [] : try event(try octets(packet.digits, packet.line), packet.time, packet.line)
     }
 
-    /// True for the two lines that `hcidump` prints first.
+    /// True for the two lines that `hcidump` prints first, of an adapter or of a trace.
     private static func isDumpHeading(_ text: String) -> Bool {
-        text.hasPrefix("HCI sniffer - ") || text.hasPrefix("device: ") && text.contains(" snap_len: ")
+        text.hasPrefix("HCI sniffer - ") || text.hasPrefix("btsnoop version: ")
+            || text.hasPrefix("device: ") && text.contains(" snap_len: ")
+    }
+
+    /// Removes the time that `hcidump -t` prints before the direction of a packet, and returns it.
+    private static func removeTime(from text: inout String) -> Timestamp? {
+        guard text.first?.isNumber == true else { return nil }
+        let words = text.split(separator: " ", maxSplits: 2)
+        guard words.count == 3, words[2].hasPrefix(">") || words[2].hasPrefix("<"),
+            let time = Timestamp(rfc3339: "\(words[0])T\(words[1])Z".utf8)
+        else { return nil }
+        text = String(words[2])
+        return time
     }
 
     private mutating func advertisement(

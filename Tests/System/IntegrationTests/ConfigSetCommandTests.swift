@@ -66,6 +66,15 @@ import Testing
         #expect(await daemon.wait() == .exited(0))
     }
 
+    @Test func `a warning about the new file is shown`() async throws {
+        let path = folder.file("missing/out.jsonl")
+        let lines = try await set("lines.path=\(path)")
+        #expect(lines.code == 0 && lines.output.hasPrefix(wrote("lines")), "\(lines.complaints)")
+        #expect(lines.complaints.contains("lines.yaml:3:9: warning: '\(path)' cannot be written: "))
+        let level = try await set("log.level=warning")
+        #expect(!level.complaints.contains("warning: "), "\(level.complaints)")
+    }
+
     @Test func `a key is set beside the others of its file`() async throws {
         let first = try await set("mqtt.url=mqtt://127.0.0.1:1", "mqtt.version=5")
         #expect(first.code == 0, "\(first.complaints)")

@@ -22,6 +22,7 @@ import Testing
         )
         let table = try await lines("table")
         #expect(table.count == 2 && table[0].hasPrefix("TIME  ") && table[1].contains("  strap  "))
+        #expect(table.allSatisfy { !$0.hasSuffix(" ") })
     }
 
     @Test func `a device is selected by its address in any notation, unless a device has that name`() async throws {
@@ -163,11 +164,17 @@ import Testing
         )
     }
 
-    @Test func `an empty result is not an error`() async throws {
+    @Test func `an empty result is explained and not an error`() async throws {
         let history = try await HistoryFolder()
-        #expect(try await history.gattherd("history", "--since", "2027-01-01", "--format", "json") == (0, "", ""))
+        let times = "history begins at 2026-11-21T03:20:05.000000Z and ends at 2026-11-21T04:20:04.000000Z\n"
+        let nothing = (0, "", "gattherd: no samples were found; \(times)") as (Int32, String, String)
+        #expect(try await history.gattherd("history", "--since", "2027-01-01", "--format", "json") == nothing)
+        #expect(try await history.gattherd("export", "--since", "2027-01-01") == nothing)
+        let rejects = try await history.gattherd("rejects", "--format", "json")
+        #expect(rejects == (0, "", "gattherd: no rejects were found; \(times)"))
         let empty = try await HistoryFolder(seconds: 0)
-        #expect(try await empty.gattherd("history", "--every", "1h", "--format", "json") == (0, "", ""))
+        let none = try await empty.gattherd("history", "--every", "1h", "--format", "json")
+        #expect(none == (0, "", "gattherd: no samples were found; nothing has been stored yet\n"))
         #expect(try await empty.gattherd("history", "--device", "strap").code == 65)
     }
 }

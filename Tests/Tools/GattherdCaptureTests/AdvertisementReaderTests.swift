@@ -111,7 +111,7 @@ struct AdvertisementReaderTests {
     @Test(
         arguments: [
             ("02 01 06, 05 FF 99 04 05 07", [[2, 1, 6], [5, 0xFF, 0x99, 4, 5, 7]]),
-            ("0x02, 0x01, 0x06", [[2, 1, 6]]),
+            ("0x02, 0x01, 0x06", [[2, 1, 6]]), ("{0x2, 0x1, 0x06};", [[2, 1, 6]]), (#"\x02\x01\x06"#, [[2, 1, 6]]),
             ("> 04 3E 0F 02 01 00 01 01 00 00 EE FF C0 03 02 01 06 C4", [[2, 1, 6]]),
             ("", []), (" , ", []),
         ] as [(String, [[UInt8]])]
@@ -141,11 +141,25 @@ struct AdvertisementReaderTests {
         #expect(found.map(\.octets) == [Self.structures, Self.structures])
     }
 
-    @Test func `the text of hcidump without bytes is an error`() {
+    @Test func `packets of hcidump may have times`() throws {
+        let dump = """
+            HCI sniffer - Bluetooth packet analyzer ver 5.66
+            btsnoop version: 1 datalink type: 1002
+            2026-09-21 14:13:20.400000 < 01 0C 20 02 01 00
+            2026-09-21 14:13:20.500000 > 04 3E 15 02 01 00 01 01 00 00 EE FF C0 09 02 01 06 05 FF
+              99 04 05 07 C4
+            """
+        let time = Timestamp(microseconds: 1_790_000_000_500_000)
+        let expected = CapturedAdvertisement(time: time, address: Self.address, rssi: -60, octets: Self.structures)
+        #expect(try read(dump) == [expected])
+    }
+
+    @Test(arguments: ["", "2026-09-21 14:13:20.500000 "])
+    func `the text of hcidump without bytes is an error`(time: String) {
         let text = """
             HCI sniffer - Bluetooth packet analyzer ver 5.66
             device: hci0 snap_len: 1500 filter: 0xffffffff
-            > HCI Event: LE Meta Event (0x3e) plen 24
+            \(time)> HCI Event: LE Meta Event (0x3e) plen 24
             """
         let error = #expect(throws: CaptureError.self) { try read(text) }
         let problem = "the bytes of the packets are missing; print them: hcidump -R"

@@ -80,8 +80,7 @@ private struct StateLine {
     mutating func show(_ words: String, _ time: Duration, of limit: Duration) {
         if isTerminal {
             let clock = "\(RelativeTime.length(time)) of \(RelativeTime.length(limit))"
-            let line = "waiting for the first value: \(Terminal.harmless(words)), \(clock)"
-            Terminal.write("\r\(line)\u{1B}[K", to: STDERR_FILENO)
+            Terminal.replaceLine("waiting for the first value: \(Terminal.harmless(words)), \(clock)")
         } else if words != last {
             Terminal.printError("waiting for the first value: \(Terminal.harmless(words))")
         }
@@ -89,6 +88,6 @@ private struct StateLine {
     }
 
     mutating func finish() {
-        if isTerminal, last != nil { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
+        if isTerminal, last != nil { Terminal.replaceLine("") }
     }
 }

@@ -80,7 +80,7 @@ struct CheckFinding {
     /// The finding as text: one line, and the line of the file if known.
     let description: String
     let isError: Bool
-    private let file: String
+    let file: String
     private let line: Int?
     private let column: Int?
     private let kind: String

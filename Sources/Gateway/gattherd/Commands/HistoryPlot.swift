@@ -17,7 +17,7 @@ struct HistoryPlot {
     func run() throws(CommandFailure) {
         let destination = try OutputDestination(path: selection.output)
         guard let chart = try chart(), !chart.isEmpty else {
-            try selection.explainNothing()
+            try selection.expectNames()
             throw CommandFailure(
                 .data,
                 "gattherd history: there are no numbers to plot; choose another time, device or metric"

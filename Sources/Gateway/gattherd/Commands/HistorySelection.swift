@@ -75,8 +75,19 @@ struct HistorySelection {
         }
     }
 
-    /// Throws an error if the result is empty because a name does not exist.
-    func explainNothing() throws(CommandFailure) {
+    /// Says that the result is empty.
+    ///
+    /// - Parameter noun: The plural of the things that were selected.
+    /// - Throws: ``CommandFailure`` if a name does not exist.
+    func explainNothing(_ noun: String = "samples") throws(CommandFailure) {
+        try expectNames()
+        let extent = try read { (reader) throws(StoreFault) in try reader.extent(withSummaries: true) }
+        let times = extent.map { "history begins at \($0.lowerBound.rfc3339) and ends at \($0.upperBound.rfc3339)" }
+        Terminal.printError("gattherd: no \(noun) were found; \(times ?? "nothing has been stored yet")")
+    }
+
+    /// Throws an error if a name does not exist.
+    func expectNames() throws(CommandFailure) {
         if let device = query.device {
             try expect(device, "device", among: read { (reader) throws(StoreFault) in try reader.devices() })
         }

@@ -55,6 +55,6 @@ struct RejectsCommand {
                 )
             }
         }
-        try printer.finish()
+        try printer.finish("rejects")
     }
 }
