@@ -81,7 +81,10 @@ struct HistorySelection {
     /// - Throws: ``CommandFailure`` if a name does not exist.
     func explainNothing(_ noun: String = "samples") throws(CommandFailure) {
         try expectNames()
-        let extent = try read { (reader) throws(StoreFault) in try reader.extent(withSummaries: true) }
+        let extent = try read { (reader) throws(StoreFault) in
+            if let samples = try reader.extent(withSummaries: false) { return samples }
+            return try reader.extent(withSummaries: true)
+        }
         let times = extent.map { "history begins at \($0.lowerBound.rfc3339) and ends at \($0.upperBound.rfc3339)" }
         Terminal.printError("gattherd: no \(noun) were found; \(times ?? "nothing has been stored yet")")
     }

@@ -12,8 +12,8 @@ struct CaptureFile {
 
     /// The formats, for the help of commands.
     static let formats = """
-        It may be a file of 'gattherd capture', a trace of 'btmon -w' or of Android (btsnoop), the text that btmon or
-        'hcidump -R' prints, or lines with the AD structures of one advertisement each, in hexadecimal. A time and an address
+        It may be a file of 'gattherd capture', a trace of 'btmon -w' or of Android (btsnoop), the text that btmon,
+        'hcidump -R' or 'hcidump -R -t' prints, or lines with the AD structures of one advertisement each, in hexadecimal. A time and an address
         may come before the digits: 2026-11-21T03:20:05Z C0:FF:EE:00:00:01 02010606FF9904…
         """
 
@@ -53,8 +53,13 @@ struct CaptureFile {
 
     private func read(_ body: (Entry) throws(CommandFailure) -> Void) throws(CommandFailure) {
         if try source.starts(with: SnoopReader.magic) { return try readTrace(body) }
-        if try source.starts(with: [UInt8(ascii: "{")]) { return try readCapture(body) }
+        if try source.starts(with: [UInt8(ascii: "{")]), try !isArray { return try readCapture(body) }
         try readText(body)
+    }
+
+    /// True if the file begins with an array of bytes in the source text of a program.
+    private var isArray: Bool {
+        get throws(CommandFailure) { try source.starts(with: Array("{0x".utf8)) }
     }
 
     private func readCapture(_ body: (Entry) throws(CommandFailure) -> Void) throws(CommandFailure) {

@@ -75,8 +75,8 @@ struct PeripheralClient {
         let name = device.name.value
         throw CommandFailure(
             .data,
-            "gattherd: '\(name)' only advertises, and cannot be connected; "
-                + "see its readings: gattherd history --device \(name)"
+            "gattherd: '\(name)' only advertises, and cannot be connected; record its advertisements: "
+                + "gattherd capture \(name) FILE, or see its readings: gattherd history --device \(name)"
         )
     }
 

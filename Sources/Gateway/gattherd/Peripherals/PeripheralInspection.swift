@@ -82,7 +82,7 @@ struct PeripheralInspection {
             // The link may have ended meanwhile; then there is no subscription left.
             try? await peripheral.setNotifyValue(false, for: characteristic.id)
             if heard.values[characteristic.id] == nil, heard.remarks[characteristic.id] == nil {
-                heard.remarks[characteristic.id] = "No notification within \(timeout)."
+                heard.remarks[characteristic.id] = "No notification within \(RelativeTime.length(timeout))."
             }
         }
         return heard
