@@ -74,9 +74,14 @@ enum Gattherd {
     }
 
     private static func unknown(_ words: [String]) -> CommandFailure {
-        if let family = family(of: words) { return CommandFailure(.usage, family) }
-        let first = words.first ?? ""
         let names = commands.map { $0.name }
+        if let family = family(of: words) {
+            let name = words.prefix(2).joined(separator: " ")
+            let nearest = words.count > 1 ? Spelling.nearest(to: name, among: names) : nil
+            let question = nearest.map { "gattherd: there is no command '\(name)'; did you mean '\($0)'?\n" } ?? ""
+            return CommandFailure(.usage, question + family)
+        }
+        let first = words.first ?? ""
         let question = Spelling.nearest(to: first, among: names).map { "did you mean '\($0)'? See" } ?? "see"
         return CommandFailure(.usage, "gattherd: there is no command '\(first)'; \(question) gattherd --help")
     }

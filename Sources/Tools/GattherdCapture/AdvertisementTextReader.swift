@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdModel
 
-/// Reads advertisements from lines of text: what `btmon`, `hcidump -R` and `hcidump -R -t` print, or hexadecimal digits.
+/// Reads advertisements from text: what `btmon`, `hcidump -R` and `hcidump -R -t` print, or hexadecimal digits.
 ///
 /// A line of digits has the AD structures, or an HCI event that begins with `04 3E`. A time and an address may come
 /// before them. Bytes may have `0x` or `\x` in front, commas between them and braces around them. `#` begins a

@@ -327,6 +327,7 @@ import Testing
     @Test(arguments: [
         (["chek"], "there is no command 'chek'; did you mean 'check'? See gattherd --help"),
         (["zzzzzz"], "there is no command 'zzzzzz'; see gattherd --help"),
+        (["fleet", "stauts"], "there is no command 'fleet stauts'; did you mean 'fleet status'?"),
         (["profile", "test", "/nowhere.yaml"], "/nowhere.yaml: there is no such file or folder"),
     ])
     func `a message names the mistake in the command line`(words: [String], explanation: String) async throws {

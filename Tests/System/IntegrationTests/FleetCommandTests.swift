@@ -68,6 +68,11 @@ struct FleetCommandTests {
             #expect(found.text.contains("21.5") && found.text.contains("22.5"), "\(found)")
             #expect(try await run("fleet", "why", url, address).text.contains("attic"))
         }
+        let unknown = try await run("fleet", "why", url, "tga")
+        #expect(unknown.code == 65 && unknown.text.isEmpty)
+        #expect(unknown.errors.contains("there is no device 'tga'; did you mean 'tag'?"), "\(unknown)")
+        let none = try await run("history", "--fleet", url, "--since", "2027-01-01")
+        #expect(none.code == 0 && none.errors == "gattherd: no samples were found\n", "\(none)")
         await server.stop()
     }
 

@@ -106,7 +106,7 @@ extension CommandSpec {
             \(fleetURLHelp) DEVICE is a name or an address. The first table has the streams in the history. With leases,
             the second one has the owner with the reason, and the third one the bids of the gateways.
             """,
-        exits: fleetExits,
+        exits: fleetExits.merging([.data: "the centre knows no such device"]) { first, _ in first },
         examples: ["gattherd fleet why postgresql://reader@db.example.com/gattherd strap"],
         run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).why() }
     )
@@ -194,6 +194,7 @@ struct FleetCommands {
     func why() async throws(CommandFailure) {
         let name = arguments.positional(1) ?? ""
         let device = [name, BluetoothAddress(anyNotation: name)?.description ?? name]
+        try await expectKnown(name, device)
         try await table(
             ["gateway", "stream", "profile", "first", "last"],
             """
@@ -205,6 +206,20 @@ struct FleetCommands {
             device
         )
         try await lease(of: device)
+    }
+
+    /// Throws an error if neither the history nor the leases have a device with this name or address.
+    private func expectKnown(_ name: String, _ device: [String]) async throws(CommandFailure) {
+        let known = try await rows(
+            """
+            SELECT device, address FROM gattherd.devices UNION SELECT device, address FROM gattherd.leases
+            UNION SELECT device, NULL FROM gattherd.series ORDER BY 1
+            """
+        )
+        guard !known.contains(where: { !Set($0.compactMap(\.self)).isDisjoint(with: device) }) else { return }
+        let names = Array(Set(known.compactMap { $0.first ?? nil })).sorted()
+        guard let words = UnknownName(name, "device", among: names) else { return }
+        throw CommandFailure(.data, "gattherd: \(url): \(words)")
     }
 
     /// Prints the lease of a device with this name or address, and the bids for it; nothing without leases.
@@ -239,18 +254,21 @@ struct FleetCommands {
         _ values: [String] = [],
         isOptional: Bool = false
     ) async throws(CommandFailure) {
-        let rows: [[String?]]
-        do throws(FleetDatabase.Failure) {
-            rows = try await fleet.rows(sql, values)
-        } catch {
-            throw CommandFailure(.unavailable, "gattherd: \(error)")
-        }
+        let rows = try await rows(sql, values)
         guard !isOptional || !rows.isEmpty else { return }
         guard !arguments.has("json") else { return Terminal.say(Self.json(names, numbers, rows)) }
         if isOptional { Terminal.say("") }
         let header = names.map { $0.uppercased().replacing("_", with: " ") }
         let cells = rows.map { row in names.indices.map { row.indices.contains($0) ? row[$0] ?? "-" : "-" } }
         Terminal.say(TextTable(header, cells).lines.joined(separator: "\n"))
+    }
+
+    private func rows(_ sql: String, _ values: [String] = []) async throws(CommandFailure) -> [[String?]] {
+        do throws(FleetDatabase.Failure) {
+            return try await fleet.rows(sql, values)
+        } catch {
+            throw CommandFailure(.unavailable, "gattherd: \(error)")
+        }
     }
 
     private static func json(_ names: [String], _ numbers: Set<String>, _ rows: [[String?]]) -> String {
@@ -286,7 +304,8 @@ private struct NewSecret {
             guard unsafe lstat(path, &status) != 0 else { throw FileError(EEXIST, path) }
             draft = try FileDraft(of: path)
         } catch {
-            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(error.reason)")
+            let remedy = error.code == EEXIST ? "remove it, or choose another --output" : "choose another --output"
+            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(error.reason); \(remedy)")
         }
     }
 

@@ -132,7 +132,10 @@ struct FleetHistoryCommand {
     }
 
     private func finish(_ printer: inout RowPrinter) async throws(CommandFailure) {
-        if printer.isEmpty { try await explainNothing() }
+        if printer.isEmpty {
+            try await explainNothing()
+            Terminal.printError("gattherd: no samples were found")
+        }
         try printer.finish()
     }
 

@@ -81,7 +81,7 @@ struct HistorySelection {
     /// - Throws: ``CommandFailure`` if a name does not exist.
     func explainNothing(_ noun: String = "samples") throws(CommandFailure) {
         try expectNames()
-        let extent = try read { (reader) throws(StoreFault) in
+        let extent = try read { (reader) throws(StoreFault) -> ClosedRange<Timestamp>? in
             if let samples = try reader.extent(withSummaries: false) { return samples }
             return try reader.extent(withSummaries: true)
         }

@@ -14,7 +14,7 @@ extension OutputFault {
         }
     }
 
-    private static let readOnly = "it is a standby, or read-only: name the primary in postgres.url"
+    private static let readOnly = "it is a standby, or read-only: name the primary in the URL"
     private static let lack = "the server lacks space, memory or connections: make room there"
 
     private static let noConnection = "raise max_connections there, or max_client_conn of PgBouncer"
@@ -27,10 +27,10 @@ extension OutputFault {
             ("no pg_hba.conf entry", "allow this host and role in pg_hba.conf of the server"),
             ("pg_hba.conf rejects", "allow this host and role in pg_hba.conf of the server"),
             ("certificate", "write postgres.ca_file or --ca-file, and use the name of the certificate in the URL"),
-            ("does not exist", "create it, or correct postgres.url"),
+            ("does not exist", "create it, or correct the URL"),
             ("is not permitted to log in", "run at the centre: gattherd fleet add"),
             ("server does not support SSL", "switch on TLS at the server: ssl = on in postgresql.conf"),
-            ("invalid sslmode", "correct postgres.url"),
+            ("invalid sslmode", "correct the URL"),
             ("unsupported startup parameter", "PgBouncer: ignore_startup_parameters = extra_float_digits"),
             ("statement pooling mode", "PgBouncer: pool_mode = transaction"),
         ]
@@ -44,7 +44,7 @@ extension OutputFault {
         } else if words.contains("session is read-only") {
             self.init(.unavailable, "\(said); \(Self.readOnly)")
         } else {
-            self.init(.unavailable, "\(said); check whether the database runs, and postgres.url")
+            self.init(.unavailable, "\(said); check whether the database runs, and the URL")
         }
     }
 
@@ -54,7 +54,7 @@ extension OutputFault {
         case "40001", "40P01", "55P03", "57014", "23514": self.init(.unavailable, "\(said); it is tried again")
         case "25006": self.init(.unavailable, "\(said); \(Self.readOnly)")
         case "42501":
-            self.init(.misconfigured, "\(said); check the role in postgres.url, or run: gattherd fleet add")
+            self.init(.misconfigured, "\(said); check the role in the URL, or run: gattherd fleet add")
         case "3F000":
             self.init(.misconfigured, "\(said); run at the centre: gattherd fleet init")
         case "42883", "42P01", "42703":
@@ -68,7 +68,7 @@ extension OutputFault {
         case "53": self.init(.unavailable, "\(said); \(Self.lack)")
         case "08", "57", "58", "XX", "25", "55", "40": self.init(.unavailable, "\(said); check the database's log")
         case "28": self.init(.misconfigured, "\(said); check the role and postgres.password_file")
-        case "3D": self.init(.misconfigured, "\(said); create the database, or correct postgres.url")
+        case "3D": self.init(.misconfigured, "\(said); create the database, or correct the URL")
         case "22", "23", "54": self.init(.refused, said)
         default: self.init(.misconfigured, "\(said); check the database's log, or run: gattherd fleet upgrade")
         }
