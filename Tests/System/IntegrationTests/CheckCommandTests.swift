@@ -324,10 +324,18 @@ import Testing
         #expect(output.hasPrefix("gattherd db: one of\n  gattherd db check [options]\n"), "\(output)")
     }
 
+    @Test func `a mistake in the second word of a command is named before the list`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("errors")
+        #expect(try await Programs.run(Programs.path("gattherd"), ["fleet", "stauts"], errors: path).0 == 64)
+        let complaints = try String(contentsOfFile: path, encoding: .utf8)
+        let question = "gattherd: there is no command 'fleet stauts'; did you mean 'fleet status'?\n"
+        #expect(complaints.hasPrefix(question + "gattherd fleet: one of\n"), "\(complaints)")
+    }
+
     @Test(arguments: [
         (["chek"], "there is no command 'chek'; did you mean 'check'? See gattherd --help"),
         (["zzzzzz"], "there is no command 'zzzzzz'; see gattherd --help"),
-        (["fleet", "stauts"], "there is no command 'fleet stauts'; did you mean 'fleet status'?"),
         (["profile", "test", "/nowhere.yaml"], "/nowhere.yaml: there is no such file or folder"),
     ])
     func `a message names the mistake in the command line`(words: [String], explanation: String) async throws {
