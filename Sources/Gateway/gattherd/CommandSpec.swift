@@ -39,6 +39,11 @@ extension String {
         self + String(repeating: " ", count: max(0, width - count))
     }
 
+    /// Returns the text, or as much of it as has `width` characters with an ellipsis.
+    func shortened(to width: Int) -> String {
+        count <= width ? self : prefix(max(0, width - 1)) + "…"
+    }
+
     /// Returns the text padded with spaces on the left to `width` characters.
     func leftPadded(to width: Int) -> String {
         String(repeating: " ", count: max(0, width - count)) + self

@@ -282,6 +282,20 @@ import Testing
         }
     }
 
+    @Test func `a scenario that comes with gattherd is found by its name`() async throws {
+        let folder = try TemporaryFolder()
+        try folder.write("gateway: mine\n", to: "gattherd.yaml")
+        let keep = ["--keep", folder.path]
+        let errors = folder.file("err")
+        // The folder, which is not of a simulation, is refused after the scenario was read.
+        let known = try await Programs.run(Programs.path("gattherd"), ["simulate", "fleet"] + keep, errors: errors)
+        #expect(known.0 == 73)
+        let unknown = try await Programs.run(Programs.path("gattherd"), ["simulate", "fleat"] + keep, errors: errors)
+        #expect(unknown.0 == 66)
+        let message = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(message.contains("cannot read fleat: No such file or directory; gattherd comes with faults, fleet, "))
+    }
+
     @Test(arguments: ["nowhere.yaml", "peripherals: [{name: a}]", "peripherals: []"])
     func `an invalid scenario is reported at once`(scenario: String) async throws {
         let folder = try TemporaryFolder()

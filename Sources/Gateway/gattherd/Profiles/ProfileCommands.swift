@@ -83,7 +83,7 @@ struct ProfileCommands {
     func list() throws(CommandFailure) {
         let rows = registry.profiles.map { profile in
             [
-                profile.name, profile.title,
+                profile.name, profile.title.shortened(to: Self.widest),
                 Self.few(ProfileFacts(profile).served), Self.few(profile.streams.map(\.name)), profile.origin,
             ]
         }
@@ -99,10 +99,19 @@ struct ProfileCommands {
         for refusal in registry.refusals { Terminal.printError("\(refusal)") }
     }
 
-    /// Returns the first three names in one line, and the number of the others.
-    private static func few(_ names: [String]) -> String {
-        let shown = names.prefix(3).joined(separator: " ")
-        return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown
+    /// The widest cell of a list, in characters.
+    private static let widest = 44
+
+    /// Returns the first names, at most three, as one narrow line, and the number of the others.
+    static func few(_ names: [String]) -> String {
+        var shown = names.prefix(1).joined().shortened(to: widest)
+        var count = min(1, names.count)
+        for name in names.dropFirst().prefix(2) {
+            guard shown.count + 1 + name.count <= widest else { break }
+            shown += " " + name
+            count += 1
+        }
+        return names.count > count ? "\(shown) and \(names.count - count) more" : shown
     }
 
     /// Returns the profile that a positional names.

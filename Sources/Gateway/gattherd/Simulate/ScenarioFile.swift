@@ -5,41 +5,57 @@ import Glibc
 
 /// A scenario file.
 struct ScenarioFile {
-    private static let standardName = "lab.yaml"
+    private static let standardName = "lab"
+    private static let suffix = ".yaml"
 
     let path: String
     let scenario: Scenario
 
-    /// - Parameter path: A file; `nil` for the scenario that comes with gattherd.
+    /// - Parameter name: A file, or the name of a scenario that comes with gattherd; `nil` for its standard scenario.
     /// - Throws: ``CommandFailure`` if it cannot be read, or is wrong.
-    init(_ path: String?) throws(CommandFailure) {
-        self.path = if let path { path } else { try Self.standardPath() }
-        guard let data = FileManager.default.contents(atPath: self.path) else {
+    init(_ name: String?) throws(CommandFailure) {
+        path = try Self.path(of: name)
+        guard let data = FileManager.default.contents(atPath: path) else {
             let reason = SystemError.current.description
-            throw CommandFailure(.noInput, "gattherd simulate: cannot read \(self.path): \(reason)")
+            let names = Self.installedNames
+            let others = names.isEmpty ? "" : "; gattherd comes with \(names.joined(separator: ", "))"
+            throw CommandFailure(.noInput, "gattherd simulate: cannot read \(path): \(reason)\(others)")
         }
         do throws(ScenarioError) {
-            scenario = try Scenario(String(decoding: data, as: UTF8.self), file: self.path)
+            scenario = try Scenario(String(decoding: data, as: UTF8.self), file: path)
         } catch {
             throw CommandFailure(.data, "gattherd simulate: the scenario is wrong\n\(error)")
         }
         guard !scenario.peripherals.isEmpty else {
-            throw CommandFailure(.data, "gattherd simulate: \(self.path): there are no peripherals in it")
+            throw CommandFailure(.data, "gattherd simulate: \(path): there are no peripherals in it")
         }
     }
 
-    private static func standardPath() throws(CommandFailure) -> String {
-        let folder = OwnProgram.folder
-        let candidates = ["../../../config/scenarios", "../share/gattherd/scenarios"].map {
-            folder + "/" + $0 + "/" + standardName
+    /// Returns the path of a scenario; a file takes precedence over an installed scenario.
+    private static func path(of name: String?) throws(CommandFailure) -> String {
+        if let name, FileManager.default.fileExists(atPath: name) { return name }
+        if let folder, installedNames.contains(name ?? standardName) {
+            return "\(folder)/\(name ?? standardName)\(suffix)"
         }
-        if let path = candidates.first(where: { FileManager.default.fileExists(atPath: $0) }) {
-            return URL(filePath: path).standardized.path
-        }
+        if let name { return name }
         throw CommandFailure(
             .usage,
-            "gattherd simulate: no \(standardName) was installed with gattherd; name a SCENARIO"
+            "gattherd simulate: no \(standardName)\(suffix) was installed with gattherd; name a SCENARIO"
         )
+    }
+
+    /// The folder of the scenarios that come with gattherd, of a checkout or installed.
+    private static var folder: String? {
+        let candidates = ["../../../config/scenarios", "../share/gattherd/scenarios"].map {
+            URL(filePath: OwnProgram.folder + "/" + $0).standardized.path
+        }
+        return candidates.first { FileManager.default.fileExists(atPath: $0) }
+    }
+
+    /// The names of the scenarios that come with gattherd, sorted.
+    private static var installedNames: [String] {
+        let files = folder.flatMap { try? FileManager.default.contentsOfDirectory(atPath: $0) } ?? []
+        return files.filter { $0.hasSuffix(suffix) }.map { String($0.dropLast(suffix.count)) }.sorted()
     }
 }
 

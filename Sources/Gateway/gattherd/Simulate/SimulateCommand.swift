@@ -11,7 +11,7 @@ extension CommandSpec {
             .value("postgres", "BIN", "also fill a throwaway PostgreSQL, whose programs are in the folder BIN"),
         ],
         details: """
-            SCENARIO is a YAML file of peripherals (default: the scenario 'lab' that comes with gattherd). Starts
+            SCENARIO is a YAML file of peripherals, or the name of a scenario that comes with gattherd (default: lab). Starts
             gattherd-sim on a bus of its own, mosquitto on a free port of 127.0.0.1, and gattherd run with a
             configuration that names all peripherals. Ctrl-C ends everything.
 
@@ -28,7 +28,7 @@ extension CommandSpec {
             .cannotCreate: "there is no folder to work in, or DIR is in use or not a simulation's",
             .noInput: "the scenario cannot be read",
         ],
-        examples: ["gattherd simulate", "gattherd simulate --keep try my-peripherals.yaml"],
+        examples: ["gattherd simulate", "gattherd simulate fleet", "gattherd simulate --keep try my-peripherals.yaml"],
         run: { (arguments) async throws(CommandFailure) in try await SimulateCommand(arguments).run() }
     )
 }
