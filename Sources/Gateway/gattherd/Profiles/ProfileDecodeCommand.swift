@@ -1,3 +1,4 @@
+import GattherdCapture
 import GattherdConfig
 import GattherdGATT
 import GattherdModel
@@ -80,10 +81,9 @@ struct ProfileDecodeCommand {
 
     func run() throws(CommandFailure) {
         guard arguments.value("file") == nil else { return try decodeLines() }
-        let words = input.split(separator: ",", omittingEmptySubsequences: false)
-        let payloads = words.compactMap { Hexadecimal.octets($0) }
-        let position = try position(for: payloads.last ?? [])
-        guard payloads.count == words.count else {
+        let payloads = Self.payloads(input)
+        let position = try position(for: payloads?.last ?? [])
+        guard let payloads else {
             throw CommandFailure(.usage, "gattherd: '\(input)' is not hexadecimal; write '16 48 00 04', for example")
         }
         let decoding = PayloadDecoding(profile: profile, position: position, sender: sender)
@@ -92,6 +92,17 @@ struct ProfileDecodeCommand {
             return try decoding.explain(payloads)
         }
         try decoding.say(payloads, isJSON: arguments.has("json"))
+    }
+
+    /// Returns the payloads of an argument, which has commas between them; `nil` if they are not hexadecimal.
+    ///
+    /// Commas in an array of C, such as `0x16, 0x48`, separate bytes.
+    static func payloads(_ text: String) -> [[UInt8]]? {
+        let words = text.split(separator: ",", omittingEmptySubsequences: false)
+        let payloads = words.compactMap { AdvertisementTextReader.octets($0) }
+        guard payloads.count == words.count else { return nil }
+        let isArray = text.contains("0x") && payloads.allSatisfy { $0.count <= 1 }
+        return isArray ? [payloads.flatMap(\.self)] : payloads
     }
 
     /// Decodes the payloads of one connection or one sender, one a line.
@@ -105,7 +116,7 @@ struct ProfileDecodeCommand {
         while let line = try lines.next() {
             let text = String(decoding: line, as: UTF8.self).prefix { $0 != "#" }
             guard text.contains(where: { !$0.isWhitespace }) else { continue }
-            guard let payload = Hexadecimal.octets(text.filter { $0 != "\r" }) else {
+            guard let payload = AdvertisementTextReader.octets(text) else {
                 throw lines.failure("'\(Terminal.harmless(String(text.prefix(40))))' is not hexadecimal")
             }
             decoding.decode(payload, of: try position(for: payload))
