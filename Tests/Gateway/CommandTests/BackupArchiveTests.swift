@@ -38,6 +38,17 @@ import Testing
         #expect(failure?.message?.hasSuffix("'configuration/gattherd.yaml' is not a regular file") == true)
     }
 
+    @Test func `a missing folder is named as the cause before anything is archived`() async throws {
+        let path = folder.file("missing/backup.tar")
+        let staging = try StagingFolder("backup")
+        let failure = await #expect(throws: CommandFailure.self) {
+            try await BackupArchive(path, command: "backup").create(from: staging)
+        }
+        try await run("rm", "-rf", staging.path)
+        #expect(failure?.code == .cannotCreate)
+        #expect(failure?.message == "gattherd backup: \(path): its folder is missing; make it first")
+    }
+
     @Test func `folders too deep to be listed hide no link in an archive`() async throws {
         let component = String(repeating: "a", count: 203)
         let name = Array(repeating: component, count: 20).joined(separator: "/")

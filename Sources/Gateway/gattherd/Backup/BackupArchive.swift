@@ -48,7 +48,8 @@ struct BackupArchive {
             flock(draft.descriptor, LOCK_EX | LOCK_NB)
             return draft
         } catch {
-            throw failure(.cannotCreate, error)
+            guard error.code == ENOENT else { throw failure(.cannotCreate, error) }
+            throw CommandFailure(.cannotCreate, "gattherd \(command): \(path): its folder is missing; make it first")
         }
     }
 

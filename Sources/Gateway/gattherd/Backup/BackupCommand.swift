@@ -72,7 +72,9 @@ struct BackupCommand {
         let rotation = kept.map { BackupRotation(folder: self.target, gateway: configuration.gateway, count: $0) }
         let target = rotation?.path(at: now) ?? self.target
         if let bonds, unsafe access(bonds, R_OK) != 0 {
-            throw CommandFailure(.inputOutput, "gattherd backup: \(bonds) cannot be read; run this as root")
+            let error = SystemError.current
+            let remedy = error.code == ENOENT ? "leave out --bonds" : "run this as root"
+            throw CommandFailure(.inputOutput, "gattherd backup: \(bonds) cannot be read: \(error); \(remedy)")
         }
         let plan = BackupPlan(file, configuration, bonds: bonds)
         guard plan.files.contains(where: { $0.name == plan.main }) else {
