@@ -110,6 +110,7 @@ import Testing
         let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")
         #expect(try await bench.run("capture", "probe", path, "--count", "8").0 == 0)
+        #expect(try bench.text("err").hasPrefix("recording; Ctrl-C ends it\n"))
         let lines = try bench.text("probe.jsonl").split(separator: "\n")
         #expect(lines.count == 9)
         #expect(

@@ -61,6 +61,7 @@ struct AdvertisementCaptureCommand {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
         let destination = try OutputDestination(path: path, from: "FILE", replaces: replaces)
         let recorder = AdvertisementRecorder(destination, limit: count)
+        Terminal.printError(RecordingNotice.text(seconds: seconds))
         let backend = BlueZCentral(bus: bus.location, log: .silent)
         do {
             try await Central(backend: backend, configuration: central).run { central in

@@ -78,6 +78,7 @@ struct CaptureCommand {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, terminating: [SIGINT, SIGTERM])
         let destination = try OutputDestination(path: path, from: "FILE", replaces: replaces)
         let recorder = CaptureRecorder(destination, limit: count)
+        Terminal.printError(RecordingNotice.text(seconds: seconds))
         let end = try await client.run { peripheral in
             let updates = peripheral.valueUpdates(buffering: .bufferingOldest(65_536))
             let changes = peripheral.connectionStateChanges()

@@ -4,6 +4,13 @@ import GattherdGATT
 import GattherdGateway
 import GattherdModel
 
+/// The line that a person sees while values or advertisements are recorded.
+enum RecordingNotice {
+    static func text(seconds: Int?) -> String {
+        seconds.map { "recording for \($0) s; Ctrl-C ends it sooner" } ?? "recording; Ctrl-C ends it"
+    }
+}
+
 /// Writes a capture.
 final class CaptureRecorder {
     private let destination: OutputDestination
