@@ -267,7 +267,9 @@ struct FleetCommands {
         do throws(FleetDatabase.Failure) {
             return try await fleet.rows(sql, values)
         } catch {
-            throw CommandFailure(.unavailable, "gattherd: \(error)")
+            let isForbidden = "\(error)".contains("permission denied for view")
+            let remedy = isForbidden ? "; grant SELECT on it, as in 'Roles' of docs/fleet.md" : ""
+            throw CommandFailure(.unavailable, "gattherd: \(error)\(remedy)")
         }
     }
 
