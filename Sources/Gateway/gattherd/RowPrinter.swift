@@ -88,9 +88,10 @@ struct RowPrinter {
     /// - Throws: ``CommandFailure`` if the output failed, or if nothing was found because a name does not exist.
     mutating func finish(_ noun: String = "samples") throws(CommandFailure) {
         progress.finish()
-        if isEmpty { try selection?.explainNothing(noun) }
+        if isEmpty { try selection?.expectNames() }
         _ = flush()
         try destination.finish()
+        if isEmpty { try selection?.explainNothing(noun) }
     }
 
     private mutating func flush() -> Bool {

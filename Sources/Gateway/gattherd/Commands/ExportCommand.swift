@@ -61,9 +61,10 @@ struct ExportCommand {
             }
         }
         progress.finish()
-        if count == 0 { try selection.explainNothing() }
+        if count == 0 { try selection.expectNames() }
         _ = destination.write(writer.bytes)
         try destination.finish()
+        if count == 0 { try selection.explainNothing() }
         if unwritten > 0 {
             let reason = "not known, or from before 1677 or after 2262"
             Terminal.printError("gattherd export: left out \(unwritten) values that are \(reason): use --format json")

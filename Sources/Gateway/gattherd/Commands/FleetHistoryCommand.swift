@@ -109,7 +109,7 @@ struct FleetHistoryCommand {
         let destination = try OutputDestination(path: output)
         guard let found = try await Self.ask({ () async throws(FleetDatabase.Failure) in try await history.extent() })
         else {
-            try await explainNothing()
+            try await expectNames()
             throw CommandFailure(
                 .data,
                 "gattherd history: there are no numbers to plot; choose another time, device or metric"
@@ -132,15 +132,13 @@ struct FleetHistoryCommand {
     }
 
     private func finish(_ printer: inout RowPrinter) async throws(CommandFailure) {
-        if printer.isEmpty {
-            try await explainNothing()
-            Terminal.printError("gattherd: no samples were found")
-        }
+        if printer.isEmpty { try await expectNames() }
         try printer.finish()
+        if printer.isEmpty { Terminal.printError("gattherd: no samples were found") }
     }
 
     /// Throws an error if the result is empty because a name does not exist.
-    private func explainNothing() async throws(CommandFailure) {
+    private func expectNames() async throws(CommandFailure) {
         let query = history.query
         if let device = query.device {
             let known = try await Self.ask { () async throws(FleetDatabase.Failure) in try await history.devices() }

@@ -75,12 +75,10 @@ struct HistorySelection {
         }
     }
 
-    /// Says that the result is empty.
+    /// Says that the result is empty, and which time the history has.
     ///
     /// - Parameter noun: The plural of the things that were selected.
-    /// - Throws: ``CommandFailure`` if a name does not exist.
     func explainNothing(_ noun: String = "samples") throws(CommandFailure) {
-        try expectNames()
         let extent = try read { (reader) throws(StoreFault) -> ClosedRange<Timestamp>? in
             if let samples = try reader.extent(withSummaries: false) { return samples }
             return try reader.extent(withSummaries: true)
