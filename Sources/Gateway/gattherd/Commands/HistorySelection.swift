@@ -78,6 +78,7 @@ struct HistorySelection {
     /// Says that the result is empty, and which time the history has.
     ///
     /// - Parameter noun: The plural of the things that were selected.
+    /// - Throws: ``CommandFailure`` if the history cannot be read.
     func explainNothing(_ noun: String = "samples") throws(CommandFailure) {
         let extent = try read { (reader) throws(StoreFault) -> ClosedRange<Timestamp>? in
             if let samples = try reader.extent(withSummaries: false) { return samples }
