@@ -26,6 +26,8 @@ struct PostgresClientTests {
         ("connection to server at \"10.0.0.1\", port 5432 failed: session is read-only", "name the primary", false),
         ("FATAL: transaction blocks not allowed in statement pooling mode", "pool_mode = transaction", true),
         ("FATAL: pg_hba.conf rejects connection for host \"10.0.0.2\", user \"x\"", "allow this host and role", true),
+        ("FATAL: Ident authentication failed for user \"x\"", "scram-sha-256 for this host into pg_hba.conf", true),
+        ("connection to server failed: Connection refused", "whether the database runs, and the URL", false),
     ])
     func `a refused connection is a fault with its remedy`(words: String, remedy: String, isLasting: Bool) throws {
         let url = try PostgresURL("postgresql://10.0.0.1,10.0.0.2/fleet")

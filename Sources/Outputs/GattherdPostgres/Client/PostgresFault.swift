@@ -23,7 +23,7 @@ extension OutputFault {
     private init(connection words: String, _ said: String) {
         let causes: [(String, String)] = [
             ("password authentication failed", "check postgres.password_file, or run: gattherd fleet add"),
-            ("authentication failed for user", "allow this host and role by scram-sha-256 in pg_hba.conf of the server"),
+            ("authentication failed for user", "write scram-sha-256 for this host into pg_hba.conf of the server"),
             ("no password supplied", "write postgres.password_file or --password-file"),
             ("no pg_hba.conf entry", "allow this host and role in pg_hba.conf of the server"),
             ("pg_hba.conf rejects", "allow this host and role in pg_hba.conf of the server"),
