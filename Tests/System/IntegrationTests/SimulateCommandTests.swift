@@ -272,6 +272,17 @@ import Testing
         #expect(try String(contentsOfFile: folder.file(name), encoding: .utf8) == "gateway: mine\n")
     }
 
+    @Test func `devices whose profiles must be named have them in the configuration`() async throws {
+        let folder = try TemporaryFolder()
+        let run = try Run(["--keep", folder.path, "records"])
+        try await eventually { run.output.text.contains("sqlite3 ") || run.child.exitStatus != nil }
+        let text = try String(contentsOfFile: folder.file("gattherd.yaml"), encoding: .utf8)
+        #expect(text.contains("{name: aranet, address: C0:FF:EE:00:01:03, profiles: [aranet-history]}"), "\(text)")
+        #expect(text.contains("{name: tag, address: C0:FF:EE:00:01:04, profiles: [ruuvi-log]}"))
+        run.child.signal(SIGINT)
+        #expect(await run.child.wait() == .exited(0))
+    }
+
     @Test func `files of an earlier simulation are replaced`() async throws {
         let folder = try TemporaryFolder()
         for _ in 0..<2 {

@@ -122,8 +122,13 @@ struct SimulationFiles: Sendable {
 }
 
 extension PeripheralSpec {
-    /// Returns the profile of the peripheral's advertisements; `nil` if it is connectable.
+    /// Returns the profile that the configuration must name: of advertisements, or of records; `nil` if there is none.
     fileprivate func profile(in registry: ProfileRegistry) -> String? {
+        switch records?.form {
+        case .blocks: return registry["aranet-history"]?.name
+        case .log: return registry["ruuvi-log"]?.name
+        case .glucose, .numbered, nil: break
+        }
         guard services.isEmpty else { return nil }
         let traits = AdvertisedTraits(
             name: advertising.name,
