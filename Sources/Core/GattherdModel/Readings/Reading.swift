@@ -81,9 +81,16 @@ public struct ReadingBatch: Sendable {
     public var isEmpty: Bool { readings.isEmpty && rejects.isEmpty && replayMarks.isEmpty && cursors.isEmpty }
 
     /// Removes everything and keeps the capacity.
+    ///
+    /// Journal entries share the storage of the samples, so the next batch gets another one. It has room for as many
+    /// samples as this batch, not for those of the largest batch so far, which a burst has caused.
     public mutating func removeAll() {
         readings.removeAll(keepingCapacity: true)
-        samples.removeAll(keepingCapacity: true)
+        if !samples.isEmpty {
+            let count = samples.count
+            samples = []
+            samples.reserveCapacity(count)
+        }
         rejects.removeAll(keepingCapacity: true)
         replayMarks.removeAll(keepingCapacity: true)
         cursors.removeAll(keepingCapacity: true)
