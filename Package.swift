@@ -154,7 +154,7 @@ let profiles: [Target] = [
     // The registry of profiles: native loader, YAML compiler.
     module(
         "Profiles/GattherdProfiles",
-        ["CGattherdProfile", "COpenSSL", "GattherdGATT", "GattherdModel", "GattherdYAML"]
+        ["CGattherdProfile", "COpenSSL", "GattherdGATT", "GattherdModel", "GattherdSync", "GattherdYAML"]
     ),
 ]
 

@@ -41,6 +41,26 @@ struct AdvertisementTests {
         }
     }
 
+    // MARK: - Streams
+
+    @Test func `devices share the metrics of their streams, also with other settings`() throws {
+        let text = Self.text("service_data: 181a", frames: "options: {factor: {default: 1, range: [0, 9]}}")
+        let profile = try DeclarativeText.compile(text)
+        let profiles = [profile, profile.configured(with: ["factor": 2])]
+        let streams = zip(profiles, ["one", "two"]).map { $0.stream(ofAdvertisement: 0, from: $1) }
+        #expect(streams.map(\.device) == ["one", "two"])
+        #expect(streams.map { $0.metrics.map(\.name) } == [["x", "n", "rssi"], ["x", "n", "rssi"]])
+        let storage = unsafe Set(streams.map { unsafe $0.metrics.withUnsafeBufferPointer(\.baseAddress) })
+        #expect(unsafe storage.count == 1)
+    }
+
+    @Test func `each frame has a stream of its own`() throws {
+        let profile = try Self.profile("ruuvitag")
+        let streams = profile.advertisements.indices.map { profile.stream(ofAdvertisement: $0, from: "tag") }
+        #expect(streams.map(\.stream) == profile.advertisements.map(\.stream))
+        #expect(streams.map(\.metrics.count) == profile.advertisements.map { $0.metrics.count + 1 })
+    }
+
     // MARK: - Which frame
 
     @Test(

@@ -71,6 +71,11 @@ extension AdvertisementDescriptor {
 
     func admits(length count: Int) -> Bool { length?.contains(count) != false }
 
+    /// The index of the signal strength in a reading; `nil` if the frame has a metric of that name.
+    public var signal: Int? {
+        metrics.contains { $0.name == MetricDescriptor.signalStrength.name } ? nil : metrics.count
+    }
+
     /// The words for all parts of the frame.
     public var sourceDescription: String {
         (before.map(\.source.description) + [source.description]).joined(separator: " + ")

@@ -122,6 +122,9 @@ public protocol Profile: Sendable {
     /// Makes the decoder of one device's advertisements.
     func makeDecoder(for sender: Sender) -> any PayloadDecoder
 
+    /// Returns the stream of the readings of advertisement `index` from a device.
+    func stream(ofAdvertisement index: Int, from device: String) -> StreamDefinition
+
     /// Encodes a value for a control; `value` has been checked against its ``ControlKind``.
     ///
     /// - Parameters:
@@ -141,6 +144,11 @@ extension Profile {
     public var models: [ModelDescriptor] { [] }
 
     public func makeDecoder(for sender: Sender) -> any PayloadDecoder { makeDecoder() }
+
+    public func stream(ofAdvertisement index: Int, from device: String) -> StreamDefinition {
+        StreamDefinition(device: device, profile: name, advertisements[index])
+    }
+
     public var options: [ProfileOption] { [] }
     public func configured(with options: [String: Int64]) -> any Profile { self }
 

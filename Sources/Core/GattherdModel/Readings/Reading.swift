@@ -16,15 +16,37 @@ public final class StreamDefinition: Sendable {
     /// The stream's name, for example `heart_rate`; the last part of its MQTT topic.
     public let stream: String
     public let metrics: [MetricDescriptor]
+    /// True if the metrics are all that the format defines; a device sends a few of them.
+    public let isOpen: Bool
     /// `"name":` for each metric, ready for ``JournalReading/writeJSON(to:)``.
     let jsonKeys: [JSONKey]
 
-    public init(device: String, profile: String, stream: String, metrics: [MetricDescriptor]) {
+    public init(
+        device: String,
+        profile: String,
+        stream: String,
+        metrics: [MetricDescriptor],
+        isOpen: Bool = false
+    ) {
         self.device = device
         self.profile = profile
         self.stream = stream
         self.metrics = metrics
+        self.isOpen = isOpen
         jsonKeys = metrics.map { JSONKey($0.name) }
+    }
+
+    /// Creates the same stream of another device; both share their metrics.
+    public init(_ other: StreamDefinition, of device: String) {
+        self.device = device
+        (profile, stream, isOpen) = (other.profile, other.stream, other.isOpen)
+        (metrics, jsonKeys) = (other.metrics, other.jsonKeys)
+    }
+
+    /// Creates the stream of an advertisement, whose readings have the signal strength as well.
+    public convenience init(device: String, profile: String, _ frame: AdvertisementDescriptor) {
+        let metrics = frame.metrics + (frame.signal == nil ? [] : [.signalStrength])
+        self.init(device: device, profile: profile, stream: frame.stream, metrics: metrics, isOpen: frame.isOpen)
     }
 }
 

@@ -148,7 +148,7 @@ struct BatchDecoder {
             record(decoder(of: binding).replayMarks, in: &batch)
             // An empty reading repeats an earlier one.
             guard !samples.isEmpty else { return }
-            advertiser.metricCatalogue.record(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
+            advertiser.metricCatalogue.record(batch.samples[samples], of: binding.stream)
         }
         batch.readings.append(
             Reading(stream: binding.stream, time: entry.time, source: entry.source, samples: samples)

@@ -6,20 +6,24 @@ import GattherdSync
 struct Advertiser: Sendable {
     let sender: Sender
     let metricCatalogue: MetricCatalogue
-    /// True if the stream lists all metrics of its format; the device has only the metrics that were received.
-    let isOpen: Bool
     /// The index of ``MetricDescriptor/signalStrength``; `nil` if the profile has a metric of that name.
     var signal: Int?
 }
 
 /// The streams and metrics that a device has sent so far; a format may define many more.
 final class MetricCatalogue: Sendable {
-    private struct Shared: Sendable {
-        var streams: [StreamDefinition] = []
-        var seen: [Set<Int>] = []
+    private struct Heard: Sendable {
+        let stream: StreamDefinition
+        /// The metrics that were received; `nil` for all of the stream.
+        var metrics: Set<Int>?
+
+        /// The metrics that the device has; the storage of all is shared.
+        var present: [MetricDescriptor] {
+            metrics.map { $0.sorted().map { stream.metrics[$0] } } ?? stream.metrics
+        }
     }
 
-    private let shared = Locked(Shared())
+    private let heard = Locked<[Heard]>([])
     private let device: SupervisedDevice
     private let describe: @Sendable (DeviceDescription) -> Void
 
@@ -29,30 +33,25 @@ final class MetricCatalogue: Sendable {
     }
 
     /// Adds the metrics of a reading and describes the device if one is new.
-    func record(_ samples: ArraySlice<Sample>, of stream: StreamDefinition, isOpen: Bool) {
-        let isNew = shared.withLock { shared in
-            if let position = shared.streams.firstIndex(where: { $0 === stream }) {
-                guard isOpen else { return false }
-                let before = shared.seen[position].count
-                shared.seen[position].formUnion(samples.map(\.metric))
-                return shared.seen[position].count > before
+    func record(_ samples: ArraySlice<Sample>, of stream: StreamDefinition) {
+        let isNew = heard.withLock { heard in
+            guard let position = heard.firstIndex(where: { $0.stream === stream }) else {
+                heard.append(Heard(stream: stream, metrics: stream.isOpen ? Set(samples.map(\.metric)) : nil))
+                return true
             }
-            shared.streams.append(stream)
-            shared.seen.append(Set(isOpen ? samples.map(\.metric) : Array(stream.metrics.indices)))
-            return true
+            let before = heard[position].metrics?.count
+            heard[position].metrics?.formUnion(samples.lazy.map(\.metric))
+            return heard[position].metrics?.count != before
         }
         if isNew { describe(description) }
     }
 
     private var description: DeviceDescription {
+        let heard = heard.withLock { $0 }
         var description = DeviceDescription(device: device.name, address: device.address.description, streams: [])
         description.isConnectable = false
-        shared.withLock { shared in
-            description.streams = zip(shared.streams, shared.seen).map { stream, seen in
-                DeviceDescription.Stream(name: stream.stream, metrics: seen.sorted().map { stream.metrics[$0] })
-            }
-            description.profiles = Set(shared.streams.map(\.profile)).sorted()
-        }
+        description.streams = heard.map { DeviceDescription.Stream(name: $0.stream.stream, metrics: $0.present) }
+        description.profiles = Set(heard.map(\.stream.profile)).sorted()
         return description
     }
 }

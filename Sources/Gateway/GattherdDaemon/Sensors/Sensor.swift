@@ -4,7 +4,9 @@ import GattherdModel
 import GattherdSync
 
 /// A device that is never connected, and the destination of its advertisements.
-struct Sensor: Sendable {
+///
+/// A class, because its task, the watch and their async functions all hold it.
+final class Sensor: Sendable {
     /// The time without an advertisement after which a sensor without a profile is away.
     private static let standardSilence = Duration.seconds(300)
 
@@ -95,14 +97,8 @@ extension StreamBinding {
         metricCatalogue: MetricCatalogue
     ) {
         let descriptor = profile.advertisements[advertisement]
-        let hasOwnSignal = descriptor.metrics.contains { $0.name == MetricDescriptor.signalStrength.name }
         self.init(
-            stream: StreamDefinition(
-                device: device.name,
-                profile: profile.name,
-                stream: descriptor.stream,
-                metrics: descriptor.metrics + (hasOwnSignal ? [] : [.signalStrength])
-            ),
+            stream: profile.stream(ofAdvertisement: advertisement, from: device.name),
             profile: profile,
             characteristic: advertisement,
             decoder: decoder,
@@ -112,8 +108,7 @@ extension StreamBinding {
             advertiser: Advertiser(
                 sender: sender,
                 metricCatalogue: metricCatalogue,
-                isOpen: descriptor.isOpen,
-                signal: hasOwnSignal ? nil : descriptor.metrics.count
+                signal: descriptor.signal
             )
         )
     }

@@ -25,6 +25,7 @@ struct DeclarativeProfile: TestedProfile {
     let advertisements: [AdvertisementDescriptor]
     private var compiledControls: [CompiledControl]
     private let shared: SharedValues
+    private let advertised = AdvertisedStreams()
     /// A device's settings from the configuration.
     private var settings: [String: Int64] = [:]
 
@@ -114,6 +115,10 @@ struct DeclarativeProfile: TestedProfile {
 
     func makeDecoder(for sender: Sender) -> any PayloadDecoder {
         isForAdvertisements ? AdvertisementDecoder(frames, sender, shared: sharedAtStart) : makeDecoder()
+    }
+
+    func stream(ofAdvertisement index: Int, from device: String) -> StreamDefinition {
+        advertised.stream(index, of: self, from: device)
     }
 
     /// The profile without its tests and explanations.

@@ -11,6 +11,7 @@ import GattherdModel
     let origin: String
     /// The models of the declarative profile that it replaces.
     var models: [ModelDescriptor] = []
+    private let advertised = AdvertisedStreams()
 
     var name: String { table.name }
     var title: String { table.title }
@@ -24,6 +25,10 @@ import GattherdModel
 
     func makeDecoder() -> any PayloadDecoder { LoadedDecoder(table) }
     func makeDecoder(for sender: Sender) -> any PayloadDecoder { LoadedDecoder(table, for: sender) }
+
+    func stream(ofAdvertisement index: Int, from device: String) -> StreamDefinition {
+        advertised.stream(index, of: self, from: device)
+    }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         guard controls.indices.contains(control), let encode = unsafe table.raw.encode else {
