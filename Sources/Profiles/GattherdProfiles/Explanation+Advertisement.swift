@@ -24,7 +24,7 @@ extension CompiledAdvertisement {
     ///
     /// - Throws: ``PayloadError`` if the whole frame is rejected, for example because nothing in it is known.
     private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?, _ shared: [Int64]) throws(PayloadError) -> Bool {
-        var decoder = FrameDecoder(self, sender, shared: shared)
+        let decoder = FrameDecoder(self, sender, shared: shared)
         var samples: [Sample] = []
         for payload in payloads.dropLast() { try? decoder.decode(payload.span, into: &samples) }
         samples.removeAll()

@@ -57,17 +57,25 @@ extension [CompiledAdvertisement] {
 }
 
 /// The decoder of one device's advertisements.
+///
+/// A profile may have frames of many models. A device sends a few of them, which get their decoders when they are first
+/// received.
 final class AdvertisementDecoder: PayloadDecoder {
-    private var frames: [FrameDecoder]
+    private let frames: [CompiledAdvertisement]
+    private let sender: Sender?
+    private let shared: [Int64]
+    private var decoders: [FrameDecoder?]
 
     init(_ frames: [CompiledAdvertisement], _ sender: Sender?, shared: [Int64]) {
-        self.frames = frames.map { FrameDecoder($0, sender, shared: shared) }
+        (self.frames, self.sender, self.shared) = (frames, sender, shared)
+        // Replay counters are restored in decoders that exist; only senders with a key have some.
+        decoders = frames.map { sender?.key == nil ? nil : FrameDecoder($0, sender, shared: shared) }
     }
 
-    var replayMarks: [ReplayCounter] { frames.compactMap(\.replayMark) }
+    var replayMarks: [ReplayCounter] { decoders.compactMap { $0?.replayMark } }
 
     func resume(from marks: [String: UInt32]) {
-        for index in frames.indices { frames[index].resume(from: marks) }
+        for decoder in decoders { decoder?.resume(from: marks) }
     }
 
     func decode(
@@ -78,12 +86,19 @@ final class AdvertisementDecoder: PayloadDecoder {
         guard frames.indices.contains(characteristic) else {
             throw .invalid(reason: "the profile has no advertisement \(characteristic)")
         }
-        try frames[characteristic].decode(payload, into: &samples)
+        try decoder(of: characteristic).decode(payload, into: &samples)
+    }
+
+    private func decoder(of frame: Int) -> FrameDecoder {
+        if let decoder = decoders[frame] { return decoder }
+        let decoder = FrameDecoder(frames[frame], sender, shared: shared)
+        decoders[frame] = decoder
+        return decoder
     }
 }
 
 /// The decoder of one frame of one device.
-struct FrameDecoder {
+final class FrameDecoder {
     private let format: CompiledAdvertisement.Format
     private var memory: DecodeMemory
     private var envelope: BTHomeEnvelope?
@@ -101,20 +116,20 @@ struct FrameDecoder {
 
     var replayMark: ReplayCounter? { envelope?.replayMark ?? memory.decryption?.replayMark }
 
-    mutating func resume(from marks: [String: UInt32]) {
+    func resume(from marks: [String: UInt32]) {
         envelope?.resume(from: marks)
         memory.decryption?.resume(from: marks)
     }
 
     /// Decodes one payload and appends its samples; none if it repeats an earlier one.
-    mutating func decode(_ payload: Span<UInt8>, into samples: inout [Sample]) throws(PayloadError) {
+    func decode(_ payload: Span<UInt8>, into samples: inout [Sample]) throws(PayloadError) {
         if isForged { throw .notEncrypted }
         guard envelope != nil else { return try run(payload, &samples) }
         guard let contents = try envelope?.open(payload) else { return }
         try run(contents.span, &samples)
     }
 
-    private mutating func run(_ payload: Span<UInt8>, _ samples: inout [Sample]) throws(PayloadError) {
+    private func run(_ payload: Span<UInt8>, _ samples: inout [Sample]) throws(PayloadError) {
         let start = samples.count
         do throws(PayloadError) {
             try format.program.run(payload, &memory, into: &samples)
