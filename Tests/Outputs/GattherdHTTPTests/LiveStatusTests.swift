@@ -7,7 +7,12 @@ import Testing
     private let live = LiveStatus()
     private let stream = LiveFixtures.stream()
 
-    private func values(_ streams: [LiveStream]) -> [[SampleValue?]] { streams.map(\.values) }
+    /// The values of all metrics of each stream.
+    private func values(_ streams: [LiveStream]) -> [[SampleValue?]] {
+        streams.map { live in
+            live.stream.metrics.map { metric in live.values.first { $0.metric == metric }?.value }
+        }
+    }
 
     @Test func `the newest value of each metric is kept, of a list the last element`() {
         let samples = [
@@ -17,6 +22,8 @@ import Testing
         live.observe(LiveFixtures.batch(stream, samples))
         live.observe(LiveFixtures.batch(stream, [Sample(metric: 1, value: .boolean(true))]))
         #expect(values(live.snapshot.streams) == [[.integer(72), .boolean(true), .real(0.9)]])
+        let names = live.snapshot.streams.map { $0.values.map(\.metric.name) }
+        #expect(names == [["heart_rate", "sensor_contact", "rr_interval"]])
     }
 
     @Test func `alerts see the newest values, but none that was received late`() {

@@ -82,9 +82,7 @@ package final class LiveStatus: Sendable {
     package var newestValues: [(stream: StreamDefinition, metric: MetricDescriptor, value: SampleValue)] {
         shared.withLock { shared in
             shared.streams.values.filter { !$0.isPast }.flatMap { live in
-                zip(live.stream.metrics, live.values).compactMap { metric, value in
-                    value.map { (live.stream, metric, $0) }
-                }
+                live.values.map { (live.stream, $0.metric, $0.value) }
             }
         }
     }
@@ -148,9 +146,10 @@ extension LiveStatus: Announcer {
             shared.descriptions[device.device] = device
             // A removed stream has no newest value.
             let names = Set(device.streams.map(\.name))
-            shared.streams = shared.streams.filter { _, live in
-                live.stream.device != device.device || names.contains(live.stream.stream)
+            let removed = shared.streams.filter { _, live in
+                live.stream.device == device.device && !names.contains(live.stream.stream)
             }
+            for key in removed.keys { shared.streams[key] = nil }
             shared.newDevices.insert(device.device)
         }
     }
@@ -179,8 +178,8 @@ extension LiveStatus: Announcer {
 /// The newest values of one stream.
 struct LiveStream: Sendable {
     let stream: StreamDefinition
-    /// Values in the order of the metrics, the last element of a list; `nil` before the first value.
-    private(set) var values: [SampleValue?]
+    /// The newest value of each metric, of a list the last element; `nil` before the first value.
+    private var newest = SparseArray<SampleValue>()
     /// The time of the newest reading.
     private(set) var time = Timestamp(microseconds: 0)
     /// True if the newest reading was received late.
@@ -190,15 +189,19 @@ struct LiveStream: Sendable {
 
     init(_ stream: StreamDefinition) {
         self.stream = stream
-        values = Array(repeating: nil, count: stream.metrics.count)
+    }
+
+    /// The newest values in the order of the metrics.
+    var values: [(metric: MetricDescriptor, value: SampleValue)] {
+        newest.entries.map { (stream.metrics[$0.index], $0.element) }
     }
 
     mutating func update(_ reading: Reading, _ samples: [Sample]) {
         guard !reading.isPast || reading.time >= time else { return }
         (time, isPast) = (reading.time, reading.isPast)
         isNew = true
-        for sample in samples[reading.samples] where values.indices.contains(sample.metric) {
-            values[sample.metric] = sample.value
+        for sample in samples[reading.samples] where stream.metrics.indices.contains(sample.metric) {
+            newest.set(sample.value, at: sample.metric)
         }
     }
 }

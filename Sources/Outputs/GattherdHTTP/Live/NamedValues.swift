@@ -14,9 +14,7 @@ struct NamedValues {
     init(_ streams: [LiveStream], _ description: DeviceDescription?) {
         let shared = description?.sharedMetrics ?? [:]
         for live in streams.sorted(by: { ($0.time, $0.stream.stream) < ($1.time, $1.stream.stream) }) {
-            for (metric, value) in zip(live.stream.metrics, live.values) {
-                if let value { add(value, of: metric.name, live.stream.stream, shared) }
-            }
+            for (metric, value) in live.values { add(value, of: metric.name, live.stream.stream, shared) }
         }
     }
 

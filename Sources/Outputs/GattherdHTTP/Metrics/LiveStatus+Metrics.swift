@@ -42,8 +42,8 @@ extension LiveStatus {
 
 extension LiveStream {
     fileprivate var points: [MetricFamily.Point] {
-        zip(stream.metrics, values).compactMap { metric, value in
-            guard let number = value?.numberOrFlag else { return nil }
+        values.compactMap { metric, value in
+            guard let number = value.numberOrFlag else { return nil }
             return MetricFamily.Point(
                 number,
                 [

@@ -50,8 +50,8 @@ private struct SeriesParameters {
     private var kinds = PostgresArray(.text)
     private var sources = PostgresArray(.text)
     private var firsts = PostgresArray(.integer)
-    /// The places of a stream's series by metric and source, from 1; 0 before their first sample.
-    private var places: [ObjectIdentifier: [Int32]] = [:]
+    /// The places of a stream's series by metric and source, from 1; `nil` before their first sample.
+    private var places: [ObjectIdentifier: SparseArray<Int32>] = [:]
     private var count: Int32 = 0
     private(set) var names: Set<String> = []
 
@@ -60,16 +60,15 @@ private struct SeriesParameters {
     init() {}
 
     /// Returns the places of the series of a reading's metrics, after adding those that are new.
-    mutating func places(of reading: JournalReading) -> [Int32] {
+    mutating func places(of reading: JournalReading) -> SparseArray<Int32> {
         let (stream, source) = (reading.stream, Self.sources.firstIndex(of: reading.source) ?? 0)
-        let size = stream.metrics.count * Self.sources.count
-        var found = places[ObjectIdentifier(stream)] ?? Array(repeating: 0, count: size)
+        var found = places[ObjectIdentifier(stream)] ?? SparseArray()
         let old = count
         for sample in reading.samples where stream.metrics.indices.contains(sample.metric) {
             let place = sample.metric * Self.sources.count + source
-            guard found[place] == 0 else { continue }
+            guard found[place] == nil else { continue }
             count += 1
-            found[place] = count
+            found.set(count, at: place)
             add(stream.metrics[sample.metric], of: reading)
         }
         if count > old { places[ObjectIdentifier(stream)] = found }

@@ -8,15 +8,15 @@ struct SeriesKey {
 
 /// The file's series by stream, metric and source, with the position of the newest row of each.
 ///
-/// A stream is looked up in the database once; after that a row costs a dictionary look-up and two array
-/// accesses. The entries must not outlive a transaction that was rolled back: see ``removeAll()``.
+/// A stream is looked up in the database once. After that a reading costs a dictionary look-up, and a row a few
+/// comparisons. The entries must not outlive a transaction that was rolled back: see ``removeAll()``.
 final class SeriesCatalogue {
     private struct Stream {
         /// Retained, so that its object identity stays unique.
         let definition: StreamDefinition
         let id: Int64
-        /// Indices of ``slots`` by metric and source; -1 before the first sample.
-        var slots: [Int]
+        /// Indices of ``SeriesCatalogue/slots`` by metric and source; `nil` before the first sample.
+        var slots = SparseArray<Int>()
     }
 
     private struct Slot {
@@ -59,8 +59,7 @@ final class SeriesCatalogue {
         if let position = positions[ObjectIdentifier(definition)] { return position }
         if streams.count >= 4096 { try restart() }
         let id = try table.stream(definition.stream, device: definition.device, profile: definition.profile)
-        let count = definition.metrics.count * ReadingSource.allCases.count
-        streams.append(Stream(definition: definition, id: id, slots: Array(repeating: -1, count: count)))
+        streams.append(Stream(definition: definition, id: id))
         positions[ObjectIdentifier(definition)] = streams.count - 1
         return streams.count - 1
     }
@@ -78,11 +77,10 @@ final class SeriesCatalogue {
         _ value: SampleValue
     ) throws(StoreFault) -> SeriesKey {
         let place = metric * ReadingSource.allCases.count + reading.source.ordinal
-        var number = streams[position].slots[place]
-        if number < 0 {
-            number = try addSlot(stream: position, metric: metric, reading)
-            streams[position].slots[place] = number
-        }
+        let number =
+            if let known = streams[position].slots[place] { known } else {
+                try addSlot(stream: position, metric: metric, reading, at: place)
+            }
         var slot = slots[number]
         if reading.isPast, reading.time.microseconds < slot.earliest {
             try table.recordSample(at: reading.time.microseconds, inSeries: slot.key.series)
@@ -140,7 +138,12 @@ extension SeriesCatalogue {
         newestPast = past
     }
 
-    private func addSlot(stream position: Int, metric: Int, _ reading: Reading) throws(StoreFault) -> Int {
+    private func addSlot(
+        stream position: Int,
+        metric: Int,
+        _ reading: Reading,
+        at place: Int
+    ) throws(StoreFault) -> Int {
         let stream = streams[position]
         let descriptor = stream.definition.metrics[metric]
         let key = try table.series(
@@ -152,6 +155,7 @@ extension SeriesCatalogue {
             first: reading.time
         )
         slots.append(Slot(key: key))
+        streams[position].slots.set(slots.count - 1, at: place)
         return slots.count - 1
     }
 }
