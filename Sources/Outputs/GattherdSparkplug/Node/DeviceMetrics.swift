@@ -25,7 +25,7 @@ struct DeviceMetrics: Sendable {
     /// The aliases of all metrics that the device ever had.
     private var aliases: [String: UInt64] = [:]
     /// The indices of the metrics of each stream, by its name.
-    private var streams: [String: (definition: StreamDefinition, indices: [Int])] = [:]
+    private var streams: [String: (definition: StreamDefinition, indices: SparseArray<Int>)] = [:]
 
     /// Replaces the metrics by described ones; metrics of the same name keep their values and types.
     ///
@@ -46,10 +46,10 @@ struct DeviceMetrics: Sendable {
     /// - Returns: True if a definition has changed.
     mutating func learn(_ reading: JournalReading, _ aliases: inout AliasPool) -> Bool {
         let before = metrics.count
-        let indices = indices(of: reading.stream, &aliases)
+        let indices = indices(of: reading, &aliases)
         var isChanged = metrics.count != before
         for sample in reading.samples {
-            guard let index = indices[safe: sample.metric] else { continue }
+            guard let index = indices[sample.metric] else { continue }
             if widen(index, for: sample.value) { isChanged = true }
         }
         return isChanged
@@ -64,11 +64,22 @@ struct DeviceMetrics: Sendable {
         return widened != metric.type
     }
 
-    private mutating func indices(of stream: StreamDefinition, _ aliases: inout AliasPool) -> [Int] {
-        if let known = streams[stream.stream], known.definition === stream { return known.indices }
-        let all = stream.metrics.map { add($0, of: stream.stream, among: [], &aliases) }
-        streams[stream.stream] = (stream, all)
-        return all
+    /// Returns the indices of a stream's metrics, after adding those that are missing: of an open stream only those
+    /// that the device has sent.
+    private mutating func indices(of reading: JournalReading, _ aliases: inout AliasPool) -> SparseArray<Int> {
+        let stream = reading.stream
+        var indices = SparseArray<Int>()
+        if let known = streams[stream.stream], known.definition === stream {
+            let isComplete = !stream.isOpen || reading.samples.allSatisfy { known.indices[$0.metric] != nil }
+            if isComplete { return known.indices }
+            indices = known.indices
+        }
+        let present = stream.isOpen ? reading.samples.map(\.metric) : Array(stream.metrics.indices)
+        for metric in present where indices[metric] == nil && stream.metrics.indices.contains(metric) {
+            indices.set(add(stream.metrics[metric], of: stream.stream, among: [], &aliases), at: metric)
+        }
+        streams[stream.stream] = (stream, indices)
+        return indices
     }
 
     /// Adds a metric unless it is there; returns its index.
@@ -130,7 +141,7 @@ struct DeviceMetrics: Sendable {
         guard let indices = streams[reading.stream.stream]?.indices else { return [] }
         var groups: [Group] = []
         for sample in reading.samples {
-            guard let index = indices[safe: sample.metric] else { continue }
+            guard let index = indices[sample.metric] else { continue }
             if metrics[index].isRepeated, let position = groups.firstIndex(where: { $0.index == index }) {
                 groups[position].values.append(sample.value)
             } else {
@@ -207,8 +218,4 @@ struct AliasPool: Hashable, Sendable {
 extension Timestamp {
     /// Milliseconds since 1970, as Sparkplug encodes times; 0 before 1970.
     var milliseconds: UInt64 { UInt64(clamping: microseconds / 1000) }
-}
-
-extension Array {
-    subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
 }

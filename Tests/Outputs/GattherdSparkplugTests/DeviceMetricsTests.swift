@@ -1,0 +1,40 @@
+import GattherdModel
+import Testing
+
+@testable import GattherdSparkplug
+
+/// The metrics of a sensor whose format defines many more than the sensor sends.
+@Suite struct DeviceMetricsTests {
+    private let stream = StreamDefinition(
+        device: "tag",
+        profile: "open",
+        stream: "open",
+        metrics: (0..<500).map { MetricDescriptor(name: "m\($0)") },
+        isOpen: true
+    )
+
+    private func reading(_ metrics: Int...) -> JournalReading {
+        let samples = metrics.map { Sample(metric: $0, value: .integer(Int64($0))) }
+        let time = Timestamp(microseconds: 1_000_000)
+        return JournalReading(seq: 1, stream: stream, time: time, source: .advert, samples: samples[...])
+    }
+
+    @Test func `a device has only the metrics of an open format that it sends`() {
+        var (metrics, aliases) = (DeviceMetrics(), AliasPool())
+        let changes = [reading(499, 7), reading(7, 499), reading(3)].map { metrics.learn($0, &aliases) }
+        #expect(changes == [true, false, true])
+        #expect(metrics.metrics.map(\.name) == ["open/m499", "open/m7", "open/m3"])
+        let groups = metrics.record(reading(3, 499), isHistorical: false, at: Timestamp(microseconds: 1_000_000))
+        #expect(groups.map(\.values) == [[.integer(3)], [.integer(499)]])
+        #expect(metrics.metrics.map(\.values) == [[.integer(499)], [], [.integer(3)]])
+    }
+
+    @Test func `described metrics stay when the device sends others`() {
+        var (metrics, aliases) = (DeviceMetrics(), AliasPool())
+        let described = DeviceDescription.Stream(name: "open", metrics: [stream.metrics[7]])
+        let description = DeviceDescription(device: "tag", address: "C0:FF:EE:00:00:01", streams: [described])
+        #expect(metrics.describe(description, &aliases))
+        #expect(metrics.learn(reading(7, 8), &aliases))
+        #expect(metrics.metrics.map(\.name) == ["open/m7", "open/m8"])
+    }
+}
