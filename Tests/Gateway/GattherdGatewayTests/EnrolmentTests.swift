@@ -96,4 +96,12 @@ import Testing
         #expect(configuration.recalling(records).devices.map(\.name.value) == ["x-a", "x-b"])
         #expect(configuration.recalling(records).devices.compactMap { EnrolledDevice($0) }.map(\.device) == ["x-b"])
     }
+
+    @Test func `a configuration without devices of earlier runs keeps the storage of its devices`() {
+        var configuration = Configuration(gateway: "g", database: "h.db")
+        configuration.devices = [DeviceSettings(name: Located("strap"), address: Located(Self.address))]
+        let all = [configuration, configuration.recalling([])]
+        let storage = unsafe Set(all.map { unsafe $0.devices.withUnsafeBufferPointer(\.baseAddress) })
+        #expect(unsafe storage.count == 1)
+    }
 }

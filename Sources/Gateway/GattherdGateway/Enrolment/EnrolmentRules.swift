@@ -62,12 +62,15 @@ extension Configuration {
     func recalling(_ records: [EnrolledDevice]) -> Configuration {
         let addresses = Set(devices.map(\.address.value))
         let names = Set(devices.map(\.name.value))
-        var result = self
-        result.devices += records.compactMap { record in
+        let recalled = records.compactMap { record -> DeviceSettings? in
             guard let address = BluetoothAddress(record.address), !addresses.contains(address) else { return nil }
             guard !names.contains(record.device) else { return nil }
             return enrol.first { $0.identity == record.rule }?.device(named: record.device, address)
         }
+        // Appending nothing would copy the devices.
+        guard !recalled.isEmpty else { return self }
+        var result = self
+        result.devices += recalled
         return result
     }
 
