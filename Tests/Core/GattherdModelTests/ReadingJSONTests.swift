@@ -14,11 +14,16 @@ import Testing
         ]
     )
 
-    private func json(_ samples: [Sample], source: ReadingSource = .notify) -> String {
+    private func json(
+        _ samples: [Sample],
+        source: ReadingSource = .notify,
+        of stream: StreamDefinition? = nil
+    ) -> String {
         let time = Timestamp(microseconds: 1_795_231_205_123_456)
         let noise = [Sample(metric: 0, value: .integer(1))]
         let shared = noise + samples + noise
         let own = shared[1..<(1 + samples.count)]
+        let stream = stream ?? self.stream
         let reading = JournalReading(seq: 48_211, stream: stream, time: time, source: source, samples: own)
         var writer = JSONWriter()
         reading.writeJSON(to: &writer)
@@ -33,6 +38,13 @@ import Testing
             Sample(metric: 0, value: .integer(72)), Sample(metric: 2, value: .real(0.8203125)),
         ])
         #expect(text == head + #","heart_rate":72,"sensor_contact":true,"rr_interval":[0.8125,0.8203125]}"#)
+    }
+
+    @Test func `the metrics of an open format are in its order as well`() {
+        let metrics = (0..<600).map { MetricDescriptor(name: "m\($0)", isRepeated: $0 == 7) }
+        let open = StreamDefinition(device: "tag", profile: "p", stream: "s", metrics: metrics, isOpen: true)
+        let samples = [599, 7, 3, 7, 600, -1].map { Sample(metric: $0, value: .integer(Int64($0))) }
+        #expect(json(samples, of: open) == head + #","m3":3,"m7":[7,7],"m599":599}"#)
     }
 
     @Test func `a single element of a repeated metric is an array as well`() {

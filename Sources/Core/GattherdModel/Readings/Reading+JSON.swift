@@ -9,8 +9,17 @@ extension JournalReading {
             writer.key("stored")
             writer.boolean(false)
         }
-        for metric in stream.metrics.indices { stream.write(metric, samples, to: &writer) }
+        if stream.isOpen {
+            for metric in presentMetrics { stream.write(metric, samples, to: &writer) }
+        } else {
+            for metric in stream.metrics.indices { stream.write(metric, samples, to: &writer) }
+        }
         writer.endObject()
+    }
+
+    /// The metrics that the reading has samples of, in the profile's order.
+    private var presentMetrics: [Int] {
+        Set(samples.lazy.map(\.metric)).sorted().filter(stream.metrics.indices.contains)
     }
 }
 

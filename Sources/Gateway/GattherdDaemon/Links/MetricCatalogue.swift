@@ -24,11 +24,12 @@ final class MetricCatalogue: Sendable {
     }
 
     private let heard = Locked<[Heard]>([])
-    private let device: SupervisedDevice
+    private let device: String
+    private let address: BluetoothAddress
     private let describe: @Sendable (DeviceDescription) -> Void
 
     init(_ device: SupervisedDevice, _ describe: @escaping @Sendable (DeviceDescription) -> Void) {
-        self.device = device
+        (self.device, address) = (device.name, device.address)
         self.describe = describe
     }
 
@@ -48,7 +49,7 @@ final class MetricCatalogue: Sendable {
 
     private var description: DeviceDescription {
         let heard = heard.withLock { $0 }
-        var description = DeviceDescription(device: device.name, address: device.address.description, streams: [])
+        var description = DeviceDescription(device: device, address: address.description, streams: [])
         description.isConnectable = false
         description.streams = heard.map { DeviceDescription.Stream(name: $0.stream.stream, metrics: $0.present) }
         description.profiles = Set(heard.map(\.stream.profile)).sorted()
