@@ -2,34 +2,49 @@
 ///
 /// A format of advertisements may define hundreds of metrics, of which a device sends a few. An array with an element
 /// for each metric would cost kilobytes for each device.
-package struct SparseArray<Element> {
+///
+/// The members are inlinable, because history uses them for each row: a generic call into another module costs more
+/// than the search.
+public struct SparseArray<Element> {
+    @usableFromInline
+    typealias Entry = (index: Int, element: Element)
+
+    @usableFromInline
+    var storage: [Entry]
+
+    @inlinable
+    public init() { storage = [] }
+
     /// The elements in the order of their indices.
-    package private(set) var entries: [(index: Int, element: Element)] = []
+    @inlinable
+    public var entries: [(index: Int, element: Element)] { storage }
 
-    package init() {}
-
-    package subscript(index: Int) -> Element? {
+    @inlinable
+    public subscript(index: Int) -> Element? {
         let place = place(of: index)
-        return has(index, at: place) ? entries[place].element : nil
+        return has(index, at: place) ? storage[place].element : nil
     }
 
-    package mutating func set(_ element: Element, at index: Int) {
+    @inlinable
+    public mutating func set(_ element: Element, at index: Int) {
         let place = place(of: index)
         if has(index, at: place) {
-            entries[place].element = element
+            storage[place].element = element
         } else {
-            entries.insert((index, element), at: place)
+            storage.insert((index, element), at: place)
         }
     }
 
-    private func has(_ index: Int, at place: Int) -> Bool { place < entries.count && entries[place].index == index }
+    @inlinable
+    func has(_ index: Int, at place: Int) -> Bool { place < storage.count && storage[place].index == index }
 
     /// Returns the position of the first entry that is not before `index`.
-    private func place(of index: Int) -> Int {
-        var (low, high) = (0, entries.count)
+    @inlinable
+    func place(of index: Int) -> Int {
+        var (low, high) = (0, storage.count)
         while low < high {
             let middle = (low + high) / 2
-            if entries[middle].index < index { low = middle + 1 } else { high = middle }
+            if storage[middle].index < index { low = middle + 1 } else { high = middle }
         }
         return low
     }
