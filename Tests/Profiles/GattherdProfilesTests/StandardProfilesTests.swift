@@ -38,6 +38,27 @@ struct StandardProfilesTests {
         }
     }
 
+    @Test(
+        arguments: [
+            ("250518512010001", "6e400001-b5a3-f393-e0a9-e50e24dcca9e", "vatrer"), ("ECO1234", "0001", "humsienk"),
+            ("25051812512010001", "6e400001-b5a3-f393-e0a9-e50e24dcca9e", nil), ("ECO12345", "0001", nil),
+        ] as [(String, String, String?)]
+    )
+    func `batteries are recognised by the length of their names`(
+        name: String,
+        service: String,
+        profile: String?
+    ) throws {
+        let services = [try #require(BluetoothUUID(service))]
+        let identity = registry.identify(AdvertisedTraits(name: name, services: services))
+        #expect(identity?.profile == profile)
+    }
+
+    @Test func `a Humsienk battery monitor is greeted, and its answer is no reject`() throws {
+        let profile = try #require(registry["humsienk"])
+        #expect(profile.tasks.map(\.action) == [.write([0xAA, 0, 0, 0, 0], isAcknowledged: true, answer: nil)])
+    }
+
     @Test func `a profile decodes the advertisements of each of its models`() {
         for profile in registry.profiles { #expect(ProfileTools.undecodedModels(of: profile) == [], "\(profile.name)") }
     }
