@@ -261,6 +261,15 @@ struct WrittenNumberTests {
         #expect(Self.hex(template, [.next: 7]) == bytes)
     }
 
+    @Test func `a task or a request without bytes is valid, a download is not`() throws {
+        let text = Self.text.replacing("write: \"17 {pin:u16be}\", check: {kind: sum8}", with: "write: \"\"")
+        #expect(text != Self.text)
+        #expect(Self.hex(Self.template(of: try DeclarativeText.compile(text).tasks.first)) == "")
+        let empty = text.replacing("request: \"02 {pin:u16le} {next:u16le}\"", with: "request: \"\"")
+        #expect(empty != text)
+        #expect(try DeclarativeText.errors(empty).count == 1)
+    }
+
     @Test func `the time is left for the moment of the write`() throws {
         let profile = try DeclarativeText.compile(Self.text)
         let time = WriteTime(seconds: 1_772_326_923, offset: 3600)

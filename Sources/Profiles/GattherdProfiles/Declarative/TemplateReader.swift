@@ -27,7 +27,7 @@ struct TemplateReader {
         let known = allowed + names.map { .option($0) }
         let words = known.map(\.description).joined(separator: ", ")
         let grammar = ProfileGrammar("bytes in hexadecimal and the numbers \(words), such as \"\(example)\"") { text in
-            WriteTemplate(text, options: names).flatMap { template in
+            Self.template(text, names, canBeEmpty: allowed == Self.times).flatMap { template in
                 template.count <= 512 && template.variables.allSatisfy(known.contains) ? template : nil
             }
         }
@@ -36,6 +36,13 @@ struct TemplateReader {
         check.check(count: template.count)
         template.checksum = check.checksum
         return template.completed
+    }
+
+    /// Parses bytes with numbers.
+    ///
+    /// A task or a request may write no bytes; a download has to ask for something.
+    private static func template(_ text: String, _ options: [String], canBeEmpty: Bool) -> WriteTemplate? {
+        canBeEmpty && text.allSatisfy(\.isWhitespace) ? WriteTemplate([]) : WriteTemplate(text, options: options)
     }
 
     /// Reports an option with values that do not fit into its bytes.
