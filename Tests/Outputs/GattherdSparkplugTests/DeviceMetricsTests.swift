@@ -37,4 +37,24 @@ import Testing
         #expect(changes == [true, true])
         #expect(metrics.metrics.map(\.name) == ["open/m7", "open/m8"])
     }
+
+    @Test func `readings of one batch may have different definitions of a stream`() {
+        var (metrics, aliases) = (DeviceMetrics(), AliasPool())
+        let now = Timestamp(microseconds: 1_000_000)
+        let readings = [["a", "b"], ["c"], ["b", "a"]].map { names in
+            let stored = StreamDefinition(
+                device: "tag",
+                profile: "open",
+                stream: "open",
+                metrics: names.map { MetricDescriptor(name: $0) }
+            )
+            let samples = names.indices.map { Sample(metric: $0, value: .text(names[$0])) }
+            return JournalReading(seq: 1, stream: stored, time: now, source: .advert, samples: samples[...])
+        }
+        for reading in readings { _ = metrics.learn(reading, &aliases) }
+        let groups = readings.map { metrics.record($0, isHistorical: true, at: now) }
+        #expect(metrics.metrics.map(\.name) == ["open/a", "open/b", "open/c"])
+        #expect(groups.map { $0.map(\.index) } == [[0, 1], [2], [1, 0]])
+        #expect(metrics.metrics.map(\.values) == [[.text("a")], [.text("b")], [.text("c")]])
+    }
 }

@@ -90,7 +90,7 @@ struct DeviceMetrics: Sendable {
         among former: [Metric],
         _ pool: inout AliasPool
     ) -> Int {
-        let name = "\(stream)/\(descriptor.name)"
+        let name = Self.name(descriptor, of: stream)
         if let index = indices[name] { return index }
         let alias = aliases[name] ?? pool.next()
         aliases[name] = alias
@@ -99,6 +99,10 @@ struct DeviceMetrics: Sendable {
         indices[name] = metrics.count
         metrics.append(metric)
         return metrics.count - 1
+    }
+
+    private static func name(_ descriptor: MetricDescriptor, of stream: String) -> String {
+        "\(stream)/\(descriptor.name)"
     }
 
     /// The values of a reading for one metric.
@@ -138,10 +142,11 @@ struct DeviceMetrics: Sendable {
     }
 
     private func groups(of reading: JournalReading, isHistorical: Bool) -> [Group] {
-        guard let indices = streams[reading.stream.stream]?.indices else { return [] }
+        let newest = streams[reading.stream.stream]
+        let known = newest?.definition === reading.stream ? newest?.indices : nil
         var groups: [Group] = []
         for sample in reading.samples {
-            guard let index = indices[sample.metric] else { continue }
+            guard let index = known?[sample.metric] ?? index(of: sample.metric, in: reading.stream) else { continue }
             if metrics[index].isRepeated, let position = groups.firstIndex(where: { $0.index == index }) {
                 groups[position].values.append(sample.value)
             } else {
@@ -149,6 +154,15 @@ struct DeviceMetrics: Sendable {
             }
         }
         return groups
+    }
+
+    /// Returns the index of a metric by its name.
+    ///
+    /// Readings that are learned together may have different definitions of one stream: the history makes one for each
+    /// set of metrics.
+    private func index(of metric: Int, in stream: StreamDefinition) -> Int? {
+        guard stream.metrics.indices.contains(metric) else { return nil }
+        return indices[Self.name(stream.metrics[metric], of: stream.stream)]
     }
 
     /// Marks all values as shown by hosts.
