@@ -159,6 +159,16 @@ import Testing
         }
     }
 
+    @Test func `a signal of no change is no advertisement`() throws {
+        for first: KeyValuePairs in [["RSSI": DBusValue.int16(-60)], ["TxPower": .int16(4), "RSSI": .int16(-60)]] {
+            var tree = tree(prompt: nil)
+            _ = try receive(first, &tree)
+            let heard = tree.status(id)?.heard
+            #expect(try receive([:], &tree) == Effect())
+            #expect(tree.status(id)?.heard == heard)
+        }
+    }
+
     // MARK: - Events
 
     @Test func `advertisements cause an event every two seconds, and reach the watch each time`() throws {

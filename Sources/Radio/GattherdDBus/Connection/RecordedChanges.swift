@@ -57,7 +57,8 @@ public struct RecordedChanges: Sendable {
                 position += Int(change.entry.count)
             }
         }
-        guard changes.invalidatesNothing(), position == 0 || position == entries.count else { return nil }
+        guard changes.invalidatesNothing() else { return nil }
+        guard position == 0 ? value != nil : position == entries.count else { return nil }
         return Repetition(value: value, isAlone: position == 0)
     }
 
