@@ -189,6 +189,19 @@ import Testing
         #expect(effects.map(\.heard) == (0...3).map { "-40 manufacturer 0499 [\($0)]" })
     }
 
+    @Test func `data of another company or service causes an event at once`() throws {
+        var tree = tree()
+        let (one, two) = (data([0x0499: [5]]), data([0x0499: [5], 0x0969: [7]]))
+        let service = DBusValue.properties(["0000fcd2-0000-1000-8000-00805f9b34fb": .bytes([1])])
+        let effects = try [
+            receive(["RSSI": .int16(-60), "ManufacturerData": one], &tree),
+            receive(["RSSI": .int16(-61), "ManufacturerData": two], at: 0.1, &tree),
+            receive(["RSSI": .int16(-62), "ServiceData": service], at: 0.2, &tree),
+            receive(["RSSI": .int16(-63), "ManufacturerData": two], at: 0.3, &tree),
+        ]
+        #expect(effects.map(\.reported) == [-60, -61, -62, nil])
+    }
+
     @Test func `each advertisement of a peripheral that must be known at once causes an event`() throws {
         var tree = tree(prompt: [id.address])
         let effects = try [-60, -61, -62].map { try receive(["RSSI": .int16($0), "TxPower": .int16(4)], &tree) }

@@ -102,7 +102,11 @@ final class DeviceObject {
     func hear(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
         changes.update(&rssi, "RSSI", \.decibels)
         heard += 1
-        return advertisement.hear(changes)
+        let before = advertisement.sourceCount
+        let frames = advertisement.hear(changes)
+        // The device may be recognized by data that it has not sent before.
+        if advertisement.sourceCount > before { reported = nil }
+        return frames
     }
 
     /// Applies a repetition of the last advertisement, which may state its strength; returns the strength.

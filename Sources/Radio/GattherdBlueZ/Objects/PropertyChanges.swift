@@ -73,6 +73,9 @@ extension AdvertisementData {
         return frames
     }
 
+    /// The number of companies and services that have sent data.
+    var sourceCount: Int { manufacturerData.count + serviceData.count }
+
     /// True if there is no other data of the same kind.
     func isAlone(_ source: AdvertisementSource) -> Bool {
         switch source {
