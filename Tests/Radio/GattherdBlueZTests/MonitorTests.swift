@@ -12,9 +12,14 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct MonitorTests {
     private final class Sink: AdvertisementSink {
         let heard = LatestValue<[HeardAdvertisement]>([])
+        let flushes = LatestValue(0)
 
         func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
             heard.update { $0.append(advertisement) }
+        }
+
+        func flush() {
+            flushes.update { $0 += 1 }
         }
     }
 
@@ -155,6 +160,15 @@ import Testing
             }
             #expect(sink.heard.state.map(\.rssi) == [-50])
             #expect(sink.heard.state.map(\.name) == ["strap"])
+        }
+    }
+
+    @Test func `a sink passes its last advertisements on before another one replaces it`() async throws {
+        try await Stage.run { stage in
+            await stage.central.watch(wishes())
+            let before = sink.flushes.state
+            await stage.central.watch(AdvertisementWatch(addresses: [], sources: [], sink: Sink()))
+            #expect(sink.flushes.state > before)
         }
     }
 

@@ -21,6 +21,8 @@ final class AdvertisementMonitors {
 
     /// Replaces the watched advertisements; the monitors must be registered again.
     func setWatch(_ advertisements: AdvertisementWatch) {
+        // The new sink may be another one, or none.
+        watch?.sink.flush()
         watch = advertisements.addresses.isEmpty && !advertisements.includesAll ? nil : advertisements
         objects.edit { $0.reports.watch = advertisements }
     }
