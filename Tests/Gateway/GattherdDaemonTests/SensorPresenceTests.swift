@@ -108,6 +108,17 @@ struct SensorPresenceTests {
         #expect(check(&presence, sensor, at: 50) == .present(timeLeft: .seconds(20)))
     }
 
+    @Test func `other data does not hide the last advertisement that is decoded`() throws {
+        let sensor = try Self.sensor([Self.frame(.serviceData(0xFCD2), "often")])
+        var presence = SensorPresence()
+        let sources = [Self.second, Self.first, Self.second, Self.first, Self.second]
+        let last = sources.enumerated().map { seconds, source in
+            _ = record([(source, [5])], at: seconds, &presence, sensor)
+            return presence.lastAdvertisement?.frames.map(\.source)
+        }
+        #expect(last == [[Self.second], [Self.first], [Self.first], [Self.first], [Self.first]])
+    }
+
     // MARK: - Joined frames
 
     /// A frame of two parts; each may be 60 s old.

@@ -40,7 +40,9 @@ struct SensorPresence: Sendable {
     private var silence: Duration?
     private var filter = FrameFilter()
     private var repeated: Repeated?
-    /// The last advertisement with other frames than the one before; `nil` before the first.
+    /// The last advertisement with frames of the profiles, or with any data if there was none; `nil` before the first.
+    ///
+    /// A repetition does not replace it, although its strength may differ.
     private(set) var lastAdvertisement: HeardAdvertisement?
 
     var isAway: Bool { lastHeard == nil }
@@ -56,8 +58,9 @@ struct SensorPresence: Sendable {
             silence = max(silence ?? .zero, repeated.silence)
             return []
         }
-        if !advertisement.frames.isEmpty || lastAdvertisement == nil { lastAdvertisement = advertisement }
         let payloads = filter.payloads(of: advertisement, sensor.frames, now: now)
+        let isUseful = !payloads.isEmpty || silence == nil && !advertisement.frames.isEmpty
+        if isUseful || lastAdvertisement == nil { lastAdvertisement = advertisement }
         if let longest = payloads.map({ sensor.frames[$0.payload.frame].silence }).max() {
             silence = max(silence ?? .zero, longest)
             repeated = filter.repetitionEnd(of: payloads.lazy.map(\.payload), sensor.frames).map {
