@@ -140,8 +140,17 @@ struct Bench: Sendable {
         let readings = await bench.store.readings
         #expect(readings.map(\.source) == [.read, .notify])
         #expect(readings.map(\.values) == [[.integer(7)], [.integer(42)]])
-        let calls = bench.central.calls.state.filter { $0 != .startDiscovery && $0 != .stopDiscovery }
+        let others: [FakeCentral.Call] = [.startDiscovery, .stopDiscovery, .watch]
+        let calls = bench.central.calls.state.filter { !others.contains($0) }
         #expect(calls == [.connect, .subscribe, .read, .unsubscribe, .disconnect])
+    }
+
+    @Test func `each advertisement of a device that is connected is reported at once`() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run { await bench.central.wait(for: .watch) }
+        let watch = bench.central.state.withLock { $0.watch }
+        #expect(watch?.promptAddresses == [bench.address])
+        #expect(watch?.addresses == [])
     }
 
     @Test
