@@ -75,7 +75,7 @@ struct HistorySelection {
         }
     }
 
-    /// Says that the result is empty, and which time the history has.
+    /// Reports an empty result, with the span of the history.
     ///
     /// - Parameter noun: The plural of the things that were selected.
     /// - Throws: ``CommandFailure`` if the history cannot be read.
