@@ -38,9 +38,6 @@ public struct RecordedChanges: Sendable {
         guard changes.invalidatesNothing(), entries.count <= Self.maximumCount else { return nil }
     }
 
-    /// True if no property but the variable one was changed.
-    public var isEmpty: Bool { entries.isEmpty }
-
     /// Compares the changes of a signal with the recorded ones; the result is `nil` if they differ.
     ///
     /// A signal that changes the variable property alone counts as a repetition.
