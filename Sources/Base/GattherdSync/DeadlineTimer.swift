@@ -12,28 +12,47 @@ package struct LoopTime: Sendable {
 }
 
 /// A timer that follows a changing deadline; on the loop's thread only.
+///
+/// A deadline that moves to a later time keeps its place in the loop, which then wakes up once in vain.
 package final class DeadlineTimer {
     private let time: LoopTime
-    private var scheduled: (timer: LoopTimer, deadline: Duration)?
+    private var deadline: Duration?
+    private var action: () -> Void = {}
+    /// The timer of the loop and its time, at most the deadline.
+    private var scheduled: (timer: LoopTimer, time: Duration)?
 
     package init(_ time: LoopTime) {
         self.time = time
     }
 
     /// True until the deadline.
-    package var isSet: Bool { scheduled != nil }
+    package var isSet: Bool { deadline != nil }
 
     /// Calls `action` at the deadline, which replaces an earlier one; `nil` cancels the timer.
     package func set(_ deadline: Duration?, _ action: @escaping () -> Void = {}) {
-        guard deadline != scheduled?.deadline else { return }
-        if let scheduled { time.loop.cancel(scheduled.timer) }
-        scheduled = deadline.map { deadline in
-            let timer = time.loop.schedule(after: deadline - time.now) { [weak self] in
-                self?.scheduled = nil
-                action()
-            }
-            return (timer, deadline)
+        guard deadline != self.deadline else { return }
+        self.deadline = deadline
+        self.action = deadline == nil ? {} : action
+        if let scheduled, deadline.map({ $0 < scheduled.time }) ?? true {
+            time.loop.cancel(scheduled.timer)
+            self.scheduled = nil
         }
+        if let deadline, scheduled == nil { schedule(deadline) }
+    }
+
+    private func schedule(_ deadline: Duration) {
+        let timer = time.loop.schedule(after: deadline - time.now) { [weak self] in self?.fire() }
+        scheduled = (timer, deadline)
+    }
+
+    private func fire() {
+        guard let scheduled, let deadline else { return }
+        self.scheduled = nil
+        guard deadline <= scheduled.time else { return schedule(deadline) }
+        self.deadline = nil
+        let action = action
+        self.action = {}
+        action()
     }
 }
 
