@@ -117,7 +117,10 @@ final class DeliveryRunner {
     }
 
     private func gatherAcknowledgements(_ session: BrokerSession) {
-        session.gatherAcknowledgements(isCatchingUp: machine.backlog >= Self.largeBacklog)
+        session.gatherAcknowledgements(
+            isCatchingUp: machine.backlog >= Self.largeBacklog,
+            pause: machine.pacePause(at: context.now)
+        )
     }
 
     private func handle(_ report: DeliveryMachine.Report) {

@@ -8,7 +8,7 @@ struct AcknowledgementDelayTests {
         var delay = AcknowledgementDelay()
         let delays = [delay.delay(for: 7, isCatchingUp: false), delay.delay(for: 7, isCatchingUp: true)]
         #expect(delays == [nil, nil])
-        let rest = delay.rest(for: 7)
+        let rest = delay.rest(for: 7, of: 7)
         #expect(rest == nil)
     }
 
@@ -33,16 +33,25 @@ struct AcknowledgementDelayTests {
     @Test func `the rest of a window is awaited once`() {
         var delay = AcknowledgementDelay()
         let whole = delay.window(ofWhich: 5)
-        let again = delay.rest(for: 2)
+        let again = delay.rest(for: 2, of: 5)
         #expect(whole > .zero)
         #expect(again == nil)
+    }
+
+    @Test func `a few unanswered readings are not awaited`() {
+        var delay = AcknowledgementDelay()
+        let delays = [delay.delay(for: 20, isCatchingUp: false), delay.rest(for: 4, of: 20)]
+        #expect(delays[0] != nil)
+        #expect(delays[1] == nil)
+        let later = [delay.delay(for: 20, isCatchingUp: false), delay.rest(for: 5, of: 20)]
+        #expect(later[1] != nil)
     }
 
     @Test func `a backlog does not wait for a slow broker`() {
         var delay = AcknowledgementDelay()
         for _ in 0..<100 { delay.window(ofWhich: 20) }
         let short = delay.delay(for: 100, isCatchingUp: true)
-        let rest = delay.rest(for: 20)
+        let rest = delay.rest(for: 40, of: 100)
         #expect(short == .microseconds(150))
         #expect(rest == nil)
     }
@@ -53,7 +62,7 @@ extension AcknowledgementDelay {
     @discardableResult
     fileprivate mutating func window(ofWhich unacknowledged: Int) -> Duration {
         let delay = delay(for: 20, isCatchingUp: false)
-        let rest = rest(for: unacknowledged)
+        let rest = rest(for: unacknowledged, of: 20)
         #expect((rest == nil) == (unacknowledged == 0))
         return delay ?? .zero
     }

@@ -65,6 +65,12 @@ public struct DeliveryMachine: Sendable {
         return until
     }
 
+    /// The time until the rate limit allows the messages that wait; zero if none do.
+    public func pacePause(at now: Duration) -> Duration {
+        guard let waiting = window?.messages(at: now), waiting > 0 else { return .zero }
+        return gate.pause(for: waiting, at: now)
+    }
+
     /// The reason why readings wait during a session, if they do.
     public func pause(at now: Duration) -> Pause? {
         guard case .connected = phase, backlog > 0 else { return nil }

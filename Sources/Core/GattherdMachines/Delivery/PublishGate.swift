@@ -106,13 +106,16 @@ struct PublishGate: Sendable {
         let room = min(limit - window.inFlight, waiting)
         // One write per acknowledged reading would cost more than the readings themselves.
         guard room >= max(1, min(waiting, limit / 2)) else { return 0 }
-        let count = min(room, pace.allowance(at: now))
+        let count = pace.allowance(for: room, at: now)
         if count < room {
-            let refill = now + pace.pause(at: now)
+            let refill = now + pace.pause(for: room - count, after: count, at: now)
             resumeAt = min(resumeAt ?? refill, refill)
         }
         return count
     }
+
+    /// The time until the rate limit allows more of `wanted` readings.
+    func pause(for wanted: Int, at now: Duration) -> Duration { pace.pause(for: wanted, at: now) }
 
     /// Subtracts published messages from the allowance.
     mutating func spend(_ count: Int) {

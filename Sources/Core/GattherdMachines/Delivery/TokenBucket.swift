@@ -31,13 +31,13 @@ public struct TokenBucket: Hashable, Sendable {
         windowCount += count
     }
 
-    /// Returns the number of readings that may be published now.
-    public mutating func allowance(at now: Duration) -> Int {
+    /// Returns how many of `wanted` readings may be published now: none while too few to justify a wake-up.
+    public mutating func allowance(for wanted: Int, at now: Duration) -> Int {
         rollWindow(to: now)
-        let elapsed = max(0, (now - refilledAt) / .seconds(1))
-        tokens = min(tokens + elapsed * limit(at: now), Double(burst))
+        tokens = tokens(at: now)
         refilledAt = now
-        return Int(tokens)
+        let count = min(Int(tokens), wanted)
+        return count >= min(wanted, Int(worthwhile(at: now))) ? count : 0
     }
 
     /// Subtracts published readings from the allowance.
@@ -45,10 +45,29 @@ public struct TokenBucket: Hashable, Sendable {
         tokens -= Double(count)
     }
 
-    /// The time until a fifth of a burst is available, so that draining causes few wake-ups.
-    public func pause(at now: Duration) -> Duration {
-        let wanted = max(1, Double(burst) / 5) - tokens
-        return .milliseconds(max(1, Int64((wanted / limit(at: now) * 1000).rounded(.up))))
+    /// The time until so many of `wanted` readings may be published that they justify a wake-up.
+    ///
+    /// - Parameters:
+    ///   - wanted: The number of readings that wait.
+    ///   - spent: The number of readings that are published now and not subtracted yet.
+    ///   - now: The time.
+    /// - Returns: The pause; zero if so many may be published now.
+    public func pause(for wanted: Int, after spent: Int = 0, at now: Duration) -> Duration {
+        let missing = min(Double(wanted), worthwhile(at: now)) - tokens(at: now) + Double(spent)
+        guard missing > 0 else { return .zero }
+        return .microseconds(Int64((missing / limit(at: now) * 1_000_000).rounded(.up)))
+    }
+
+    /// The number of readings that justifies a wake-up: a fifth of a burst, or those of 1 to 20 ms.
+    private func worthwhile(at now: Duration) -> Double {
+        let limit = limit(at: now)
+        let count = min(max(Double(burst) / 5, limit * 0.001), limit * 0.02, Double(burst))
+        return max(1, count.rounded(.down))
+    }
+
+    private func tokens(at now: Duration) -> Double {
+        let elapsed = max(0, (now - refilledAt) / .seconds(1))
+        return min(tokens + elapsed * limit(at: now), Double(burst))
     }
 
     /// The current limit, in readings per second.

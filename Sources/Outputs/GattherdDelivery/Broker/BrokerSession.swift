@@ -33,6 +33,9 @@ final class BrokerSession {
     /// longest pause of its own backoff.
     private static let contestedAge = Duration.seconds(10)
 
+    /// The longest time for which answers stay unread because nothing is to be published.
+    private static let longestPause = Duration.milliseconds(5)
+
     let number: Int
     private let context: DeliveryContext
     private let admission: TopicAdmission
@@ -95,11 +98,13 @@ final class BrokerSession {
 
     /// Delays reading while acknowledgements arrive one by one; reading each would cost more than publishing.
     ///
-    /// - Parameter isCatchingUp: True if the broker limits the rate; the delay is then short.
-    func gatherAcknowledgements(isCatchingUp: Bool) {
+    /// - Parameters:
+    ///   - isCatchingUp: True if the broker limits the rate; the delay is then short.
+    ///   - pause: The time in which nothing more will be published anyway.
+    func gatherAcknowledgements(isCatchingUp: Bool, pause: Duration) {
         let readings = sender.readingsInFlight
         guard let delay = acknowledgementDelay.delay(for: readings, isCatchingUp: isCatchingUp) else { return }
-        connection.delayReading(by: delay)
+        connection.delayReading(by: max(delay, min(pause, Self.longestPause)))
     }
 
     /// Marks the retained states as sent.
@@ -139,29 +144,67 @@ extension BrokerSession {
     }
 
     private func receive() {
-        var failure: MQTTConnectionError?
+        let inFlight = sender.readingsInFlight
         var outcomes: [PublishOutcome] = []
-        do throws(MQTTConnectionError) {
-            try connection.mqtt.receive(at: context.now)
-            handlePackets(&outcomes)
-            // The rest of a window often waits in the broker's kernel until its first part is acknowledged.
-            if !outcomes.isEmpty, sender.readingsInFlight > 0 { try connection.mqtt.receiveFurther(at: context.now) }
-        } catch {
-            failure = error
+        var failure = receive(&outcomes)
+        // The rest of a window often waits in the broker's kernel until its first part is acknowledged.
+        if failure == nil, !outcomes.isEmpty, !isNearlyAnswered(inFlight) {
+            failure = receive(&outcomes, isFurther: true)
         }
-        handlePackets(&outcomes)
-        if failure == nil, waitForRest(of: outcomes) { return }
-        if !outcomes.isEmpty || !partialOutcomes.isEmpty { report(.answered(partialOutcomes + outcomes)) }
-        partialOutcomes = []
+        if failure == nil, !outcomes.isEmpty, waitForRest(of: inFlight, outcomes) { return }
+        if failure == nil { failure = reportWindow(outcomes, of: inFlight) } else { reportAnswered(outcomes) }
         guard let failure, !connection.isClosed else { return }
         if failure.isEndOfConnection { blameTopic("it ends the session without a reason") }
         report(.failed(fault(failure)))
     }
 
-    /// Delays reading once more if a part of a window is acknowledged; returns false if `outcomes` should be reported.
-    private func waitForRest(of outcomes: [PublishOutcome]) -> Bool {
-        guard !outcomes.isEmpty, partialOutcomes.isEmpty else { return false }
-        guard let delay = acknowledgementDelay.rest(for: sender.readingsInFlight) else { return false }
+    /// Reports the answers, and receives the last ones of a window if nothing is published behind it.
+    ///
+    /// Otherwise the published readings acknowledge the answers.
+    private func reportWindow(_ outcomes: [PublishOutcome], of inFlight: Int) -> MQTTConnectionError? {
+        let hasAnswers = !outcomes.isEmpty || !partialOutcomes.isEmpty
+        let (unanswered, isTail) = (sender.readingsInFlight, isNearlyAnswered(inFlight))
+        reportAnswered(outcomes)
+        guard hasAnswers, unanswered > 0, isTail, sender.readingsInFlight <= unanswered, !connection.isClosed else {
+            return nil
+        }
+        var last: [PublishOutcome] = []
+        let failure = receive(&last, isFurther: true)
+        reportAnswered(last)
+        return failure
+    }
+
+    /// True if only a few of the messages that were in flight are unanswered.
+    private func isNearlyAnswered(_ inFlight: Int) -> Bool {
+        AcknowledgementDelay.isNearly(sender.readingsInFlight, of: inFlight)
+    }
+
+    /// Reads and handles packets; returns the reason why the connection has ended, if it has.
+    private func receive(_ outcomes: inout [PublishOutcome], isFurther: Bool = false) -> MQTTConnectionError? {
+        var failure: MQTTConnectionError?
+        do throws(MQTTConnectionError) {
+            if isFurther {
+                try connection.mqtt.receiveFurther(at: context.now)
+            } else {
+                try connection.mqtt.receive(at: context.now)
+            }
+        } catch {
+            failure = error
+        }
+        handlePackets(&outcomes)
+        return failure
+    }
+
+    private func reportAnswered(_ outcomes: [PublishOutcome]) {
+        if !outcomes.isEmpty || !partialOutcomes.isEmpty { report(.answered(partialOutcomes + outcomes)) }
+        partialOutcomes = []
+    }
+
+    /// Delays reading once more if only a part of a window is acknowledged; returns false if `outcomes` should be
+    /// reported.
+    private func waitForRest(of inFlight: Int, _ outcomes: [PublishOutcome]) -> Bool {
+        guard partialOutcomes.isEmpty else { return false }
+        guard let delay = acknowledgementDelay.rest(for: sender.readingsInFlight, of: inFlight) else { return false }
         partialOutcomes = outcomes
         connection.delayReading(by: delay)
         return true

@@ -46,7 +46,7 @@ struct RepairQueue {
 
     /// The time at which the next reading may be published; `now` if it may be published now.
     mutating func nextTime(at now: Duration) -> Duration {
-        let refill = pace.allowance(at: now) > 0 ? now : now + pace.pause(at: now)
+        let refill = pace.allowance(for: 1, at: now) > 0 ? now : now + pace.pause(for: waiting.count, at: now)
         return max(pausedUntil, refill)
     }
 
