@@ -23,7 +23,7 @@ public struct Gateway: Sendable {
     ///   - outputs: The outputs, which deliver the journal.
     ///   - announcers: The publishers of the devices' state and of events.
     ///   - settings: The supervisor's limits and policies.
-    ///   - commitInterval: The shortest time between two commits of few values.
+    ///   - commitInterval: The longest time for which few values wait for others.
     ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.
     ///   - log: The log for people.
     ///   - recordClock: The clock for the times of stored records; `nil` if it makes no steps.

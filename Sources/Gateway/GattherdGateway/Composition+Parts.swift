@@ -16,7 +16,9 @@ extension Composition {
 
     private static func central(_ configuration: Configuration, _ log: Log) -> BlueZCentral {
         var limits = BlueZCentral.Limits()
-        limits.batchDelay = min(configuration.history.commitInterval, longestBusDelay)
+        // A little shorter than a whole part of the commit interval: values are committed with the last group in time.
+        let interval = configuration.history.commitInterval
+        limits.batchDelay = interval / Int((interval / longestBusDelay).rounded(.up)) * 9 / 10
         return BlueZCentral(bus: BluetoothBus(configuration.bluetooth.bus).location, limits: limits, log: log)
     }
 
@@ -103,8 +105,7 @@ extension Composition {
             outputs: outputs.all,
             announcers: announcers,
             settings: Supervisor.Settings(configuration.bluetooth, leases: outputs.board),
-            // Less than the whole interval, because values have waited in the bus connection before.
-            commitInterval: configuration.history.commitInterval * 2 / 3,
+            commitInterval: configuration.history.commitInterval,
             loop: history.loop,
             // Any transmitter in radio range can be a candidate, and must not fill the log.
             log: log.demoting { entry in

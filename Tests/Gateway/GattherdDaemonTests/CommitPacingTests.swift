@@ -36,4 +36,21 @@ struct CommitPacingTests {
         #expect(pacing.next(for: 0, at: start + .milliseconds(1)) == .wait)
         #expect(pacing.next(for: 1, at: start + .milliseconds(2)) == .wakeUp(.milliseconds(48)))
     }
+
+    @Test func `values in groups are committed with the last group in time`() {
+        var pacing = CommitPacing(interval: interval)
+        #expect(pacing.next(for: 5, at: start) == .commit)
+        #expect(pacing.next(for: 5, at: start + .milliseconds(20)) == .wakeUp(.milliseconds(30)))
+        // The next group would come at 60 ms.
+        #expect(pacing.next(for: 10, at: start + .milliseconds(40)) == .commit)
+        #expect(pacing.next(for: 5, at: start + .milliseconds(60)) == .wakeUp(.milliseconds(30)))
+    }
+
+    @Test func `a timer without new values does not commit before its time`() {
+        var pacing = CommitPacing(interval: interval)
+        #expect(pacing.next(for: 5, at: start) == .commit)
+        #expect(pacing.next(for: 5, at: start + .milliseconds(20)) == .wakeUp(.milliseconds(30)))
+        #expect(pacing.next(for: 5, at: start + .milliseconds(40)) == .wait)
+        #expect(pacing.next(for: 5, at: start + interval) == .commit)
+    }
 }

@@ -23,7 +23,7 @@ public struct Ingest: Sendable {
     /// - Parameters:
     ///   - intake: The source of values.
     ///   - store: The store of readings.
-    ///   - commitInterval: The shortest time between two commits of few values.
+    ///   - commitInterval: The longest time for which few values wait for others.
     ///   - loop: The thread for decoding, preferably the store's; `nil` for a separate one.
     ///   - recorder: The recorder of events about the store.
     ///   - clock: The clock for the times of stored records; `nil` if it makes no steps.
@@ -240,7 +240,7 @@ public struct Ingest: Sendable {
 /// Decides when received values are committed.
 ///
 /// A commit costs far more than a value in it. Values therefore wait for others, unless the last commit was long ago or
-/// enough values wait.
+/// enough values wait. Values that arrive in groups are committed with the last group that comes in time.
 struct CommitPacing {
     enum Step: Hashable {
         case commit
@@ -253,11 +253,13 @@ struct CommitPacing {
     /// The number of values that justifies a commit: further ones hardly make a value cheaper.
     static let enough = 512
 
-    /// The shortest time between two commits of few values.
+    /// The longest time for which few values wait.
     private let interval: Duration
-    /// The earliest time of the next commit of few values.
+    /// The time of the next commit of few values, if none come shortly before.
     private var due: SuspendingClock.Instant?
     private var isWakeUpSet = false
+    /// The time and the number of values of the last arrival.
+    private var last: (time: SuspendingClock.Instant, count: Int)?
 
     init(interval: Duration) {
         self.interval = interval
@@ -266,12 +268,25 @@ struct CommitPacing {
     /// Returns the next step for `count` waiting values; a commit is assumed to be carried out.
     mutating func next(for count: Int, isUrgent: Bool = false, at now: SuspendingClock.Instant) -> Step {
         guard count > 0 else { return .wait }
-        if let due, due > now, count < Self.enough, !isUrgent {
+        let next = nextArrival(count, at: now)
+        if let due, due > now, next <= due, count < Self.enough, !isUrgent {
             defer { isWakeUpSet = true }
             return isWakeUpSet ? .wait : .wakeUp(due - now)
         }
         due = now + interval
         isWakeUpSet = false
+        last?.count = 0
         return .commit
+    }
+
+    /// The expected time of the next values, as long after these as these came after the last ones, up to a quarter of
+    /// the interval.
+    private mutating func nextArrival(_ count: Int, at now: SuspendingClock.Instant) -> SuspendingClock.Instant {
+        guard let last, count > last.count else {
+            last = last ?? (now, count)
+            return now
+        }
+        self.last = (now, count)
+        return now + min(now - last.time, interval / 4)
     }
 }

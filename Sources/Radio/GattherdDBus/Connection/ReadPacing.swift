@@ -67,7 +67,11 @@ struct ReadPacing {
         spacing = isLate ? min((spacing * 3 + newest) / 4, spacing * 2) : (spacing + newest) / 2
     }
 
-    private var pause: Duration { min(max(spacing * Self.wanted, Self.shortest), longest) }
+    /// The pause, of which a whole number fits into the longest one.
+    private var pause: Duration {
+        let wanted = min(max(spacing * Self.wanted, Self.shortest), longest)
+        return max(longest / Int((longest / wanted).rounded(.up)), Self.shortest)
+    }
 
     /// Starts another check, as long as much more is waiting than arrives.
     ///
