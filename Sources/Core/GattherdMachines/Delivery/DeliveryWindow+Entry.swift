@@ -31,5 +31,9 @@ extension DeliveryWindow {
 
         /// The time at which the cursor passed the entry.
         var passedAt = Duration.zero
+
+        mutating func markSent(at time: Duration) {
+            (state, wasSent, isKept, sentAt) = (.inFlight, true, false, time)
+        }
     }
 }

@@ -190,10 +190,7 @@ struct DeliveryWindow: Sendable {
 
     private mutating func markSent(_ index: Int, in batch: inout DeliveryBatch) {
         if entries[index].wasSent { batch.countAgain() }
-        entries[index].state = .inFlight
-        entries[index].isKept = false
-        entries[index].wasSent = true
-        entries[index].sentAt = batch.sentAt
+        entries[index].markSent(at: batch.sentAt)
         if entries[index].isFirst { inFlight += 1 }
         unsent -= 1
     }

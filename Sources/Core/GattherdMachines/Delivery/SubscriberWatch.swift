@@ -16,7 +16,12 @@ struct SubscriberWatch: Sendable {
         }
     }
 
+    /// The maximum number of definitions that are remembered; a backlog creates one for each page and stream.
+    private static let maximumDefinitions = 4096
+
     private var subscribed: Set<Topic> = []
+    /// The definitions of streams in ``subscribed``, kept so that no other one has its identity.
+    private var definitions: [ObjectIdentifier: StreamDefinition] = [:]
     private var assumedThrough = Int64.min
     /// The end of the wait for missing subscribers; `nil` in a first session, and once a subscriber is back.
     private var due: Duration?
@@ -28,16 +33,20 @@ struct SubscriberWatch: Sendable {
 
     /// Records a subscriber of the topic of `reading`.
     mutating func found(for reading: JournalReading) {
+        guard definitions[ObjectIdentifier(reading.stream)] == nil else { return }
+        if definitions.count >= Self.maximumDefinitions { definitions = [:] }
+        definitions[ObjectIdentifier(reading.stream)] = reading.stream
         subscribed.insert(Topic(of: reading))
     }
 
     /// Records that the topic of `reading` has no subscriber any more.
     mutating func left(_ reading: JournalReading) {
-        subscribed.remove(Topic(of: reading))
+        if subscribed.remove(Topic(of: reading)) != nil { definitions = [:] }
     }
 
     /// Removes the topics of a device.
     mutating func remove(_ device: String) {
+        definitions = [:]
         subscribed = subscribed.filter { $0.device != device }
     }
 

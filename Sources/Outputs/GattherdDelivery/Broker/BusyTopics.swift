@@ -33,12 +33,13 @@ struct BusyTopics {
     /// Clears all answers at the start of a session.
     mutating func startSession() { topics = [:] }
 
-    /// Returns the verdict on an answered reading.
-    mutating func verdict(_ reason: MQTTReason, on topic: String, at now: Duration) -> Verdict {
+    /// Returns the verdict on an answered reading; the time is needed for busy answers only.
+    mutating func verdict(_ reason: MQTTReason, on topic: String, at time: @autoclosure () -> Duration) -> Verdict {
         guard case .busy(let words) = reason.verdict else {
             if !reason.isFailure { recordAcceptance(of: topic) }
             return .reading(reason.verdict)
         }
+        let now = time()
         if topics[topic] == nil, topics.count >= Self.capacity { topics.removeAll() }
         let busy = topics[topic] ?? Busy(since: now)
         topics[topic] = busy

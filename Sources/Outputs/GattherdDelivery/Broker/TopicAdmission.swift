@@ -40,7 +40,7 @@ final class TopicAdmission {
     }
 
     /// True while a packet for the topic should wait until the broker has accepted another topic.
-    func defers(_ topic: String) -> Bool { refusals.defers(topic, at: context.now) }
+    func defers(_ topic: String) -> Bool { isDeferring && refusals.defers(topic, at: context.now) }
 
     /// True if the topic is set aside.
     func isSetAside(_ topic: String) -> Bool { refusals[topic] != nil }

@@ -128,6 +128,8 @@ struct TopicAliases {
     /// The highest alias that the broker accepts.
     var maximum = 0
     private var aliases: [String: (number: UInt16, isKnown: Bool)] = [:]
+    /// The number of aliases that the broker does not know yet.
+    private var unknown = 0
 
     /// The alias of a message on the topic, and whether the broker knows it.
     ///
@@ -140,11 +142,14 @@ struct TopicAliases {
         guard isAcknowledged, aliases.count < maximum else { return nil }
         let alias = (number: UInt16(clamping: aliases.count + 1), isKnown: false)
         aliases[topic] = alias
+        unknown += 1
         return alias
     }
 
     /// Records that the broker accepted a message of QoS 1 on the topic.
     mutating func accepted(_ topic: String) {
-        if aliases[topic]?.isKnown == false { aliases[topic]?.isKnown = true }
+        guard unknown > 0, aliases[topic]?.isKnown == false else { return }
+        aliases[topic]?.isKnown = true
+        unknown -= 1
     }
 }
