@@ -299,7 +299,7 @@ private actor Actor {
             await #expect {
                 try await DBusConnection.open(.address("unix:path=" + folder.file("bus")), on: loop)
             } throws: { error in
-                (error as? DBusError)?.name == DBusError.disconnectedName
+                (error as? DBusError)?.name == DBusError.disconnectedName && (error as? DBusError)?.isFromBus == true
             }
         }
         rude.stop()

@@ -86,7 +86,8 @@ final class BluetoothdConnector {
             } catch {
                 await disconnect()
                 publish(availability.recordError(error))
-                if !isRenewing { becomeUnavailable("\(error.message); is the message bus running?") }
+                let question = error.isFromBus ? "" : "; is the message bus running?"
+                if !isRenewing { becomeUnavailable(error.message + question) }
                 isRenewing = false
             }
             guard !isClosed, !Task.isCancelled else { break }

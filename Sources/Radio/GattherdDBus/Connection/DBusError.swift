@@ -28,6 +28,12 @@ extension DBusError {
     public static let invalidArgumentsName = "org.freedesktop.DBus.Error.InvalidArgs"
     public static let failedName = "org.freedesktop.DBus.Error.Failed"
 
+    /// True if the bus was there: it refused the connection, or has ended it.
+    public var isFromBus: Bool {
+        let refusals = ["org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.AuthFailed"]
+        return name == Self.disconnectedName || refusals.contains(name)
+    }
+
     static func invalid(_ what: String) -> DBusError {
         DBusError(name: invalidArgumentsName, message: what)
     }
