@@ -147,4 +147,16 @@ struct SensorPresenceTests {
         #expect(record([(Self.second, [2])], at: 61, &presence, sensor) == [])
         #expect(record([(Self.first, [6])], at: 70, &presence, sensor) == [[2, 6]])
     }
+
+    @Test func `a copy of an advertisement with another strength has nothing new`() throws {
+        let sensor = try Self.sensor([Self.frame(.serviceData(0xFCD2), "often")])
+        var presence = SensorPresence()
+        let id = PeripheralID(adapter: BluetoothAddress(value: 1), address: Self.address)
+        var heard = HeardAdvertisement(peripheral: id, rssi: -70, frames: [.init(Self.first, [5])])
+        #expect(presence.record(heard, of: sensor, now: start).map(\.octets) == [[5]])
+        heard.rssi = -71
+        #expect(presence.record(heard, of: sensor, now: start + .seconds(1)).isEmpty)
+        let other = heard.with([.init(Self.first, [6])])
+        #expect(presence.record(other, of: sensor, now: start + .seconds(2)).map(\.octets) == [[6]])
+    }
 }

@@ -113,6 +113,38 @@ import Testing
         #expect(again == Effect(isRepetition: true, heard: "-70 manufacturer 0499 [5]", reported: -70))
     }
 
+    @Test func `each strength alone is one of its own`() throws {
+        var tree = tree(prompt: nil)
+        let company = data([0x0499: [5]])
+        _ = try receive(["RSSI": .int16(-60), "ManufacturerData": company], &tree)
+        let heard = try [-70, -71].map { try receive(["RSSI": .int16($0)], &tree).heard }
+        #expect(heard == ["-70 ", "-71 "])
+        #expect(try receive(["ManufacturerData": company], &tree).heard == "-71 manufacturer 0499 [5]")
+    }
+
+    @Test func `an advertisement with other frames keeps everything else`() {
+        let frames = [HeardAdvertisement.Frame(.manufacturer(0x0499), [5])]
+        let heard = HeardAdvertisement(peripheral: id, name: "Tag", rssi: -60, services: [0xFCD2], frames: frames)
+        #expect(heard.with([]).frames == [])
+        #expect(heard.with([]).with(frames) == heard)
+        #expect(heard.with(frames) == heard)
+    }
+
+    @Test func `the content of an advertisement is its name, services and frames`() {
+        let frames = [HeardAdvertisement.Frame(.manufacturer(0x0499), [5])]
+        let heard = HeardAdvertisement(peripheral: id, name: "Tag", rssi: -60, services: [0xFCD2], frames: frames)
+        var copy = heard
+        copy.rssi = -70
+        #expect(copy.hasContent(of: heard) && copy != heard)
+        let equal = HeardAdvertisement(peripheral: id, name: "Tag", services: [0xFCD2], frames: frames)
+        let others = [
+            HeardAdvertisement(peripheral: id, name: "Other", services: [0xFCD2], frames: frames),
+            HeardAdvertisement(peripheral: id, name: "Tag", frames: frames), heard.with([]),
+        ]
+        #expect(equal.hasContent(of: heard))
+        #expect(others.allSatisfy { !$0.hasContent(of: heard) })
+    }
+
     @Test func `of several accumulated entries none is certain in a repetition`() throws {
         var tree = tree(prompt: nil)
         let companies = data([0x0499: [5], 0x0969: [7]])

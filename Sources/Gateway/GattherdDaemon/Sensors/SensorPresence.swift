@@ -16,23 +16,11 @@ struct SensorPresence: Sendable {
     }
 
     /// An advertisement whose repetitions have nothing new for a time.
-    private final class Repeated: Sendable {
-        private let frames: [HeardAdvertisement.Frame]
-        private let name: String?
-        private let services: [BluetoothUUID]
+    private struct Repeated: Sendable {
+        let advertisement: HeardAdvertisement
+        let end: SuspendingClock.Instant
         /// The longest silence of its frames.
         let silence: Duration
-        private let end: SuspendingClock.Instant
-
-        init(_ advertisement: HeardAdvertisement, until end: SuspendingClock.Instant, silence: Duration) {
-            (frames, name, services) = (advertisement.frames, advertisement.name, advertisement.services)
-            (self.silence, self.end) = (silence, end)
-        }
-
-        func isRepeated(by advertisement: HeardAdvertisement, at now: SuspendingClock.Instant) -> Bool {
-            now < end && frames == advertisement.frames && name == advertisement.name
-                && services == advertisement.services
-        }
     }
 
     private var lastHeard: SuspendingClock.Instant?
@@ -54,23 +42,31 @@ struct SensorPresence: Sendable {
         now: SuspendingClock.Instant
     ) -> [New] {
         lastHeard = now
-        if let repeated, repeated.isRepeated(by: advertisement, at: now) {
-            silence = max(silence ?? .zero, repeated.silence)
-            return []
-        }
+        if isRepetition(advertisement, at: now) { return [] }
         let payloads = filter.payloads(of: advertisement, sensor.frames, now: now)
         let isUseful = !payloads.isEmpty || silence == nil && !advertisement.frames.isEmpty
         if isUseful || lastAdvertisement == nil { lastAdvertisement = advertisement }
         if let longest = payloads.map({ sensor.frames[$0.payload.frame].silence }).max() {
             silence = max(silence ?? .zero, longest)
             repeated = filter.repetitionEnd(of: payloads.lazy.map(\.payload), sensor.frames).map {
-                Repeated(advertisement, until: $0, silence: longest)
+                Repeated(advertisement: advertisement, end: $0, silence: longest)
             }
         }
         return payloads.compactMap { payload, isNew in
             guard isNew, let binding = sensor.bindings[payload.frame] else { return nil }
             return (payload.octets, binding)
         }
+    }
+
+    /// Records the silence of an advertisement that repeats the last one; returns false for all others.
+    private mutating func isRepetition(_ advertisement: HeardAdvertisement, at now: SuspendingClock.Instant) -> Bool {
+        // In place, because a copy would cost more than the comparison.
+        guard let end = repeated?.end, now < end else { return false }
+        guard let silence = repeated?.silence, repeated?.advertisement.hasContent(of: advertisement) == true else {
+            return false
+        }
+        self.silence = max(self.silence ?? .zero, silence)
+        return true
     }
 
     /// Checks whether the sensor is still heard; it counts as away from now on if not.

@@ -20,6 +20,8 @@ struct AdvertisementReports {
         let device: DeviceObject
         /// The advertisement, with the frames of a repetition.
         let advertisement: HeardAdvertisement
+        /// The advertisement if only its strength was signalled.
+        private(set) lazy var withoutFrames = advertisement.with([])
         let audience: Audience
         fileprivate let changes: RecordedChanges
 

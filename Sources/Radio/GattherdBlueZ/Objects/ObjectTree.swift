@@ -156,9 +156,8 @@ extension ObjectTree {
         at now: SuspendingClock.Instant = .now
     ) -> [Change]? {
         guard let (last, repetition) = reports.repetition(in: signal) else { return nil }
-        var advertisement = last.advertisement
+        var advertisement = repetition.isAlone ? last.withoutFrames : last.advertisement
         advertisement.rssi = last.device.hearAgain(repetition.value.map { Int($0) })
-        if repetition.isAlone { advertisement.frames = [] }
         return report(advertisement, to: last.audience, of: last.device, at: now)
     }
 
@@ -173,11 +172,10 @@ extension ObjectTree {
             return update(path, BlueZ.device, changes, isNew: false)
         }
         let frames = device.hear(changes)
-        var advertisement = device.heard(id, frames)
+        let advertisement = device.heard(id, frames)
         let audience = reports.audience(of: device, id)
         let reported = report(advertisement, to: audience, of: device, at: now)
-        advertisement.frames = device.framesOfRepetition(frames)
-        reports.record(advertisement, audience, of: device, from: signal)
+        reports.record(advertisement.with(device.framesOfRepetition(frames)), audience, of: device, from: signal)
         return reported
     }
 

@@ -55,14 +55,38 @@ public struct HeardAdvertisement: Hashable, Sendable {
         }
     }
 
+    /// The part that repetitions share: nearly all advertisements repeat the last one of their peripheral.
+    private final class Content: Hashable, Sendable {
+        let name: String?
+        let services: [BluetoothUUID]
+        let frames: [Frame]
+
+        init(_ name: String?, _ services: [BluetoothUUID], _ frames: [Frame]) {
+            (self.name, self.services, self.frames) = (name, services, frames)
+        }
+
+        static func == (left: Content, right: Content) -> Bool {
+            left === right
+                || left.name == right.name && left.services == right.services && left.frames == right.frames
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(name)
+            hasher.combine(services)
+            hasher.combine(frames)
+        }
+    }
+
     public var peripheral: PeripheralID
-    /// The name in this or an earlier advertisement.
-    public var name: String?
     /// The signal strength in dBm; `nil` if the platform did not report it.
     public var rssi: Int?
+    private let content: Content
+
+    /// The name in this or an earlier advertisement.
+    public var name: String? { content.name }
     /// The services in this or an earlier advertisement.
-    public var services: [BluetoothUUID]
-    public var frames: [Frame]
+    public var services: [BluetoothUUID] { content.services }
+    public var frames: [Frame] { content.frames }
 
     public init(
         peripheral: PeripheralID,
@@ -72,11 +96,18 @@ public struct HeardAdvertisement: Hashable, Sendable {
         frames: [Frame]
     ) {
         self.peripheral = peripheral
-        self.name = name
         self.rssi = rssi
-        self.services = services
-        self.frames = frames
+        content = Content(name, services, frames)
     }
+
+    /// Returns the advertisement with other frames.
+    package func with(_ frames: [Frame]) -> Self {
+        guard frames != self.frames else { return self }
+        return Self(peripheral: peripheral, name: name, rssi: rssi, services: services, frames: frames)
+    }
+
+    /// True if both have the same name, services and frames; immediate if one is a copy of the other.
+    package func hasContent(of other: Self) -> Bool { content == other.content }
 }
 
 /// A sink of advertisements on the central's thread; must not block or call the central.
