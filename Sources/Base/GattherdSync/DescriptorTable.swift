@@ -56,6 +56,8 @@ struct DescriptorTable {
     private var watchers: [Int32: Watcher] = [:]
     private var nextGeneration: UInt32 = 0
 
+    var isEmpty: Bool { watchers.isEmpty }
+
     mutating func insert(
         _ descriptor: Int32,
         for interest: DescriptorEvents,

@@ -84,7 +84,7 @@ extension Resident {
 }
 
 /// Both ends of a pipe, closed with the test.
-private final class Pipe: Sendable {
+final class Pipe: Sendable {
     let reader: Int32
     let writer: Int32
 

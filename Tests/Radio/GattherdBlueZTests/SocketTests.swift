@@ -1,9 +1,10 @@
-import GattherdBlueZ
 import GattherdBluetooth
 import GattherdDBus
 import GattherdModel
 import GattherdSync
 import Testing
+
+@testable import GattherdBlueZ
 
 @Suite(.timeLimit(.minutes(3))) struct SocketTests {
     /// A subscription by socket, with the other end.
@@ -117,6 +118,52 @@ import Testing
             pair.hangUp()
             try await stage.events.expect(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral))
             #expect(stage.sink.values == [[1]])
+        }
+    }
+
+    /// Sends packets, each after the one before has arrived, until the central leaves them unread for a while.
+    private func sendUntilPaused(_ pair: SocketPair, _ stage: Stage) async -> Int {
+        var count = 0
+        while await !stage.central.areSocketsPaused {
+            pair.send([UInt8(truncatingIfNeeded: count)])
+            count += 1
+            _ = await stage.sink.values(count)
+        }
+        return count
+    }
+
+    @Test func `packets of a pause are delivered after it, in order`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            let first = await sendUntilPaused(pair, stage)
+            for number in first..<first + 200 { pair.send([UInt8(truncatingIfNeeded: number)]) }
+            let sent = (0..<first + 200).map { [UInt8(truncatingIfNeeded: $0)] }
+            #expect(await stage.sink.values(sent.count) == sent)
+        }
+    }
+
+    @Test func `single packets end the pauses`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            var count = await sendUntilPaused(pair, stage)
+            while await stage.central.areSocketsPaused {
+                pair.send([1])
+                count += 1
+                _ = await stage.sink.values(count)
+            }
+        }
+    }
+
+    @Test func `packets and the end of the link during a pause are reported`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            let count = await sendUntilPaused(pair, stage)
+            pair.send([77])
+            pair.hangUp()
+            await stage.fake.setConnected(false)
+            try await stage.events.expect(.disconnected(Stage.peripheral))
+            #expect(stage.sink.values.count == count + 1)
+            #expect(stage.sink.values.last == [77])
         }
     }
 

@@ -56,6 +56,8 @@ public actor BlueZCentral: ClientBackend {
     var entryCounts: [Int] { parts.entryCounts }
     /// True while signals wait to be read together.
     var isReadingPaused: Bool { parts.client.bus?.isPausing ?? false }
+    /// True while values wait in the notification sockets to be read together.
+    var areSocketsPaused: Bool { parts.sockets.isPausing }
 
     // MARK: - Life
 

@@ -12,6 +12,7 @@ final class CentralParts {
     let tableChanges: TableChanges
     let sequencer: SignalSequencer
     let acquirer: SocketAcquirer
+    let sockets: NotificationSockets
     let notifications: NotificationClient
     let links: Links
     let reader: AttributeReader
@@ -29,7 +30,17 @@ final class CentralParts {
         tableChanges = TableChanges(on: loop, limits: limits)
         sequencer = SignalSequencer(client, on: loop)
         acquirer = SocketAcquirer(client, waiters)
-        notifications = NotificationClient(client, objects, tableChanges, sequencer, acquirer, events, on: loop)
+        sockets = NotificationSockets(on: loop, longestPause: limits.batchDelay)
+        notifications = NotificationClient(
+            client,
+            objects,
+            tableChanges,
+            sequencer,
+            acquirer,
+            sockets,
+            events,
+            on: loop
+        )
         links = Links(client, objects, waiters, operationLimit: limit)
         reader = AttributeReader(client, objects, waiters, tableChanges, notifications, operationLimit: limit)
         writer = AttributeWriter(client, objects, waiters, acquirer, on: loop)

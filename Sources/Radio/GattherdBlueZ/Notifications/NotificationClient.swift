@@ -25,12 +25,13 @@ final class NotificationClient {
         _ tableChanges: TableChanges,
         _ sequencer: SignalSequencer,
         _ acquirer: SocketAcquirer,
+        _ sockets: NotificationSockets,
         _ events: EventQueue,
         on loop: EventLoop
     ) {
         (self.client, self.objects, self.tableChanges) = (client, objects, tableChanges)
         (self.sequencer, self.events, self.loop) = (sequencer, events, loop)
-        starter = NotificationStarter(client, acquirer, sequencer, on: loop)
+        starter = NotificationStarter(client, acquirer, sequencer, sockets)
         notifier = SinkNotifier(on: loop)
     }
 

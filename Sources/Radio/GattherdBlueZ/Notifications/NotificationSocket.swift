@@ -10,7 +10,7 @@ import Glibc
 final class NotificationSocket {
     private let descriptor: Int32
     private let owner: DBusDescriptor
-    private let loop: EventLoop
+    private let group: DescriptorGroup
     private let deliver: (Span<UInt8>, Timestamp) -> Void
     private let ended: () -> Void
     private var isOpen = true
@@ -24,22 +24,22 @@ final class NotificationSocket {
     ///
     /// - Parameters:
     ///   - owner: The socket; it is closed with ``close()``.
-    ///   - loop: The loop of this thread.
+    ///   - group: The sockets that are read together.
     ///   - deliver: Receives each packet with its time.
     ///   - ended: Called once when the other end is closed and everything has been delivered.
     /// - Throws: ``WatchError`` when the kernel is out of room.
     init(
         _ owner: DBusDescriptor,
-        on loop: EventLoop,
+        in group: DescriptorGroup,
         deliver: @escaping (Span<UInt8>, Timestamp) -> Void,
         ended: @escaping () -> Void
     ) throws(WatchError) {
         self.owner = owner
-        self.loop = loop
+        self.group = group
         self.deliver = deliver
         self.ended = ended
         descriptor = owner.rawValue
-        try loop.watch(descriptor, for: .readable) { [weak self] ready in self?.receive(ready) }
+        try group.watch(descriptor, for: .readable) { [weak self] ready in self?.receive(ready) }
     }
 
     /// Delivers the remaining packets, then closes the socket.
@@ -49,7 +49,7 @@ final class NotificationSocket {
         release()
     }
 
-    /// Delivers the waiting packets without a turn of the loop.
+    /// Delivers the waiting packets without a report of the group.
     func receiveWaiting() {
         receive([])
     }
@@ -63,19 +63,18 @@ final class NotificationSocket {
     private func release() {
         guard isOpen else { return }
         isOpen = false
-        loop.unwatch(descriptor)
+        group.unwatch(descriptor)
         Glibc.close(owner.release())
     }
 
     /// Delivers the waiting packets; returns true if the socket has ended.
     private func drain() -> Bool {
-        let time = Timestamp.now
-        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.packetLimit) { buffer in
-            unsafe drain(buffer, time)
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.packetLimit) { buffer in
+            unsafe drain(buffer)
         }
     }
 
-    private func drain(_ buffer: UnsafeMutableBufferPointer<UInt8>, _ time: Timestamp) -> Bool {
+    private func drain(_ buffer: UnsafeMutableBufferPointer<UInt8>) -> Bool {
         var doubtful = 0
         while isOpen {
             let count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
@@ -89,9 +88,9 @@ final class NotificationSocket {
                 guard doubtful <= Self.queueLimit else { return true }
                 continue
             }
-            for _ in 0..<doubtful { deliver(Span(), time) }
+            for _ in 0..<doubtful { deliver(Span(), .now) }
             doubtful = 0
-            deliver(unsafe Span(_unsafeElements: buffer.extracting(0..<count)), time)
+            deliver(unsafe Span(_unsafeElements: buffer.extracting(0..<count)), .now)
         }
         return false
     }

@@ -7,15 +7,15 @@ final class NotificationStarter {
     private let client: BluetoothdClient
     private let acquirer: SocketAcquirer
     private let sequencer: SignalSequencer
-    private let loop: EventLoop
+    private let sockets: NotificationSockets
 
     init(
         _ client: BluetoothdClient,
         _ acquirer: SocketAcquirer,
         _ sequencer: SignalSequencer,
-        on loop: EventLoop
+        _ sockets: NotificationSockets
     ) {
-        (self.client, self.acquirer, self.sequencer, self.loop) = (client, acquirer, sequencer, loop)
+        (self.client, self.acquirer, self.sequencer, self.sockets) = (client, acquirer, sequencer, sockets)
     }
 
     // MARK: - Signals
@@ -72,9 +72,8 @@ final class NotificationStarter {
         ended: @escaping (NotificationChannel) -> Void
     ) throws(BluetoothError) {
         do throws(WatchError) {
-            let socket = try NotificationSocket(
+            let socket = try sockets.open(
                 descriptor,
-                on: loop,
                 deliver: { [unowned channel] octets, time in channel.deliver(octets, at: time) },
                 ended: { [weak channel] in channel.map(ended) }
             )

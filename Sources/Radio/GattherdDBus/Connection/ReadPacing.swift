@@ -1,8 +1,8 @@
-/// The pauses between reads of a busy connection.
+/// The pauses between reads of a busy connection, or of busy sockets.
 ///
 /// Waking up costs more than handling a message. A connection with frequent single messages is therefore read after a
 /// pause in which several collect. A quiet connection and one with a backlog are read at once.
-struct ReadPacing {
+package struct ReadPacing {
     /// The shortest pause; waking up after a shorter one costs more than it saves.
     static let shortest = Duration.milliseconds(2)
     /// The approximate number of messages that collect during a pause.
@@ -34,7 +34,8 @@ struct ReadPacing {
     private var checkTime = Duration.zero
     private var nextCheck: SuspendingClock.Instant?
 
-    init(longest: Duration) {
+    /// Creates the pacing of an idle connection.
+    package init(longest: Duration) {
         self.longest = max(longest, Self.shortest)
     }
 
@@ -45,7 +46,7 @@ struct ReadPacing {
     ///   - isAll: True if no more were waiting.
     ///   - now: The time.
     /// - Returns: The pause; `nil` if the next read should be as soon as messages come.
-    mutating func read(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
+    package mutating func read(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
         if let checkPause { return check(for: checkPause, count, isAll: isAll, at: now) }
         guard count > 0 else { return nil }
         let elapsed = lastRead.map { now - $0 } ?? Self.soon
