@@ -68,6 +68,20 @@ import Testing
         #expect(world.sessions[0] == Array(1...3000))
     }
 
+    @Test func `a stream that gathers for long does not stop the others`() {
+        var world = proven(.seconds(60))
+        world.commit(1, stream: "slow")
+        world.passOn()
+        world.gathering = nil
+        for _ in 0..<6 {
+            world.commit(1000, stream: "fast")
+            world.passOn()
+            world.wait(.seconds(1))
+        }
+        #expect(world.sessions[0].count == 6002)
+        #expect(world.machine.backlog == 0)
+    }
+
     @Test func `the broker's limit counts messages`() {
         var world = world()
         world.receiveMaximum = 3

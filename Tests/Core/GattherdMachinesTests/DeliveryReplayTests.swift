@@ -38,6 +38,61 @@ import Testing
         #expect(world.republished == 3)
     }
 
+    /// Returns a world in which reading 2 gathers for ten seconds, so that the cursor stays at 1.
+    private func heldUp() -> World {
+        var world = World.connected(committed: 1)
+        world.passOn()
+        world.now += .seconds(3)
+        world.gathering = .seconds(10)
+        world.commit(1, stream: "slow")
+        world.passOn()
+        world.gathering = nil
+        return world
+    }
+
+    @Test func `readings acknowledged beyond the cursor shortly before a loss are republished`() {
+        var world = heldUp()
+        world.now += .seconds(3)
+        world.commit(2, stream: "old")
+        world.passOn()
+        world.now += .seconds(3)
+        world.commit(3, stream: "new")
+        world.passOn()
+        #expect(world.sessions == [[1, 3, 4, 5, 6, 7]])
+        #expect(world.machine.cursor == 1)
+        world.loseConnection()
+        world.runUntilIdle()
+        #expect(world.sessions.last?.sorted() == [2, 5, 6, 7])
+        #expect(world.stored == 7)
+    }
+
+    @Test func `readings of QoS 0 beyond the cursor are republished`() throws {
+        var world = heldUp()
+        world.commit(3, stream: "fast")
+        world.answerAll()
+        let session = try #require(world.session)
+        let sent = world.unacknowledged.map { PublishOutcome(seq: $0, .accepted, isConfirmed: false) }
+        world.step(.answered(session: session, sent))
+        world.loseConnection()
+        world.runUntilIdle()
+        #expect(world.sessions.last?.sorted() == [2, 3, 4, 5])
+    }
+
+    @Test func `the newest reading of a topic follows an earlier one that is published again`() throws {
+        var world = World.connected(committed: 1)
+        world.passOn()
+        world.commit(3)
+        world.commit(1, stream: "other")
+        world.answerAll()
+        let session = try #require(world.session)
+        world.step(.answered(session: session, [3, 4, 5].map { PublishOutcome(seq: $0, .accepted) }))
+        world.now += .seconds(121)
+        world.step(.tick)
+        world.runUntilIdle()
+        #expect(world.sessions.last == [2, 4])
+        #expect(world.stored == 5)
+    }
+
     @Test func `the next run republishes recently acknowledged readings, unless the last one ended cleanly`() {
         for isKilled in [true, false] {
             var world = World.connected(committed: 5)

@@ -240,7 +240,7 @@ public struct DeliveryMachine: Sendable {
 
     /// Publishes as many readings as window, pace and hold allow.
     private mutating func publish(at now: Duration) -> [Effect] {
-        if leaveAt != nil { window?.endGathering() }
+        if leaveAt != nil || window?.isHeldUp == true { window?.endGathering() }
         let count = gate.allowance(for: window, at: now)
         guard count > 0 else { return [] }
         let batch =
@@ -419,7 +419,7 @@ public struct DeliveryMachine: Sendable {
     private mutating func reset(at now: Duration) {
         session += 1
         moveWindow(at: now)
-        window?.putBackAll(at: now)
+        window?.putBackAll(acknowledgedAfter: now - options.replay, at: now)
         gate.reset()
     }
 }

@@ -29,7 +29,7 @@ extension DeliveryWindow {
         /// True if the cursor may pass the entry.
         var mayPass: Bool { state == .acknowledged || state == .skipped }
 
-        /// The time at which the cursor passed the entry.
+        /// The time at which the cursor passed the entry, or at which it was acknowledged behind the cursor.
         var passedAt = Duration.zero
 
         mutating func markSent(at time: Duration) {

@@ -3,7 +3,7 @@ import GattherdModel
 /// The readings between the cursor and the last fetched one, in journal order.
 ///
 /// The last readings that the cursor has passed are kept until they are too old to be published again, see
-/// ``moveReplayPoint(before:)`` and ``putBackAll(at:)``.
+/// ``moveReplayPoint(before:)`` and ``putBackAll(acknowledgedAfter:at:)``.
 struct DeliveryWindow: Sendable {
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
@@ -24,6 +24,10 @@ struct DeliveryWindow: Sendable {
     private var first = 0
     /// An index at or before the first unsent entry.
     private var next = 0
+    /// The number of entries after the cursor from which on no readings gather: they hold up the cursor, and with twice
+    /// as many nothing more is fetched.
+    private static let longestGatheringSpan = 2048
+
     /// The `seq` of the last reading returned by ``dequeueFirstOfEachStream(_:)``.
     private var lastTurn = Int64.min
 
@@ -40,6 +44,8 @@ struct DeliveryWindow: Sendable {
     var pressing: Int { unsent - gathered.waiting }
     /// True if no more readings should gather.
     var isGatheringFull: Bool { gathered.waiting >= GatheredReadings.maximumWaiting }
+    /// True if gathering readings have held up the cursor for too many others.
+    var isHeldUp: Bool { gathered.waiting > 0 && span >= Self.longestGatheringSpan }
     /// The `seq` after which another run begins.
     var resumePoint: Int64 { delayed.held.map { min(trail.passedPoint, $0 - 1) } ?? trail.passedPoint }
     /// The number of entries after the cursor, whatever their state.
@@ -231,6 +237,7 @@ struct DeliveryWindow: Sendable {
         guard let index = index(of: seq), entries[index].state == .inFlight else { return }
         entries[index].state = .acknowledged
         entries[index].isConfirmed = isConfirmed
+        entries[index].passedAt = now
         if entries[index].isFirst { inFlight -= 1 }
         if entries[index].isLate { delayed.endHold(seq) }
         advance(at: now)
@@ -275,17 +282,41 @@ struct DeliveryWindow: Sendable {
     }
 
     /// Marks all readings after the replay point as unsent; the cursor stays.
-    mutating func putBackAll(at now: Duration) {
-        // The cursor may have passed more: a delayed reading moves it back.
+    ///
+    /// - Parameters:
+    ///   - time: The time after which acknowledged readings beyond the cursor are published again.
+    ///   - now: The time.
+    mutating func putBackAll(acknowledgedAfter time: Duration, at now: Duration) {
         for index in trail.kept..<entries.count
-        where entries[index].state == .acknowledged && (index < first || entries[index].passedAt > .zero) {
-            putBack(at: index, isInFlight: false)
-            entries[index].isKept = entries[index].isConfirmed
+        where entries[index].state == .acknowledged && (index < first || entries[index].passedAt > time) {
+            putBackAcknowledged(at: index)
         }
         (first, next) = (trail.kept, trail.kept)
         trail.rewind(to: first)
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
+        putBackNewest()
         advance(at: now)
+    }
+
+    /// Marks the newest acknowledged reading of each stream as unsent if an earlier one is sent again: otherwise that
+    /// one would be the last message of its topic.
+    private mutating func putBackNewest() {
+        var newest: [StreamKey: Int] = [:]
+        for index in entries.indices.reversed() {
+            let entry = entries[index]
+            guard entry.state != .skipped else { continue }
+            let stream = StreamKey(entry.reading)
+            guard let last = newest[stream] else {
+                newest[stream] = index
+                continue
+            }
+            if entry.state == .unsent, entries[last].state == .acknowledged { putBackAcknowledged(at: last) }
+        }
+    }
+
+    private mutating func putBackAcknowledged(at index: Int) {
+        putBack(at: index, isInFlight: false)
+        entries[index].isKept = entries[index].isConfirmed
     }
 
     /// Forgets which readings the session before acknowledged, because a further session was lost.
