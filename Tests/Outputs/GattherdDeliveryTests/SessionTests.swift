@@ -211,6 +211,31 @@ struct SessionTests {
         #expect(all.count(on: "bridge/state") == 2, "no will after a farewell")
     }
 
+    @Test func `readings that are acknowledged together with the last state are delivered`() async throws {
+        let seen = LatestValue(false)
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            var withheld: [UInt8] = []
+            while let packet = client.next() {
+                if packet.isReading {
+                    withheld += client.acknowledgement(of: packet)
+                    seen.set(true)
+                } else if packet.isAcknowledged, packet.topic.hasSuffix("/bridge/state"), packet.payload == "offline" {
+                    client.send(withheld + client.acknowledgement(of: packet))
+                } else {
+                    client.answer(packet)
+                }
+            }
+        }
+        let log = TestLog()
+        let delivery = try broker.delivery(log) { $0.stopPatiently() }
+        log.commit(1)
+        await delivery.running {
+            for await isSeen in seen.watch() where isSeen { break }
+        }
+        #expect(log.cursor.state == 1)
+    }
+
     @Test func `a cancelled task disconnects cleanly as well`() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)

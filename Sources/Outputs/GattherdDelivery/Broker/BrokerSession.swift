@@ -196,8 +196,16 @@ extension BrokerSession {
     }
 
     private func reportAnswered(_ outcomes: [PublishOutcome]) {
-        if !outcomes.isEmpty || !partialOutcomes.isEmpty { report(.answered(partialOutcomes + outcomes)) }
+        let all = partialOutcomes + outcomes
         partialOutcomes = []
+        if !all.isEmpty { report(.answered(all)) }
+    }
+
+    /// Reports the outcomes of readings before an event that ends the session.
+    private func reportAnswered(removing outcomes: inout [PublishOutcome]) {
+        let answered = outcomes
+        outcomes = []
+        reportAnswered(answered)
     }
 
     /// Delays reading once more if only a part of a window is acknowledged; returns false if `outcomes` should be
@@ -218,8 +226,7 @@ extension BrokerSession {
             case .acknowledged(let identifier, let reason): acknowledged(identifier, reason, &outcomes)
             case .connected(let reason, let text, let limits): connected(reason, text, limits)
             case .disconnected(let reason, let text):
-                report(.answered(partialOutcomes + outcomes))
-                partialOutcomes = []
+                reportAnswered(removing: &outcomes)
                 if reason.mayConcernTopic { blameTopic(reason.words) }
                 if reason == .topicAliasInvalid { admission.refuseAliases() }
                 report(.failed(reason.loss(text) ?? fault(.ended)))
@@ -249,6 +256,7 @@ extension BrokerSession {
         guard offline == identifier else { return }
         // A broker that refuses `offline` still has `online`, which only the last will corrects.
         if reason.isFailure { offline = nil }
+        reportAnswered(removing: &outcomes)
         report(.offlinePublished)
     }
 
