@@ -190,7 +190,7 @@ extension DeliveryRunner {
 
     /// Publishes the backlog and the delayed readings for at most `drain`, then ends.
     func stop(drain: Duration) {
-        if drain > .zero { step(journal.releaseAll()) }
+        if drain > .zero { step(journal.stop()) }
         step(.stop(drain: drain))
     }
 

@@ -100,7 +100,7 @@ public actor MQTTDelivery {
         return status
     }
 
-    private nonisolated func requestStop(drain: Duration) {
+    nonisolated func requestStop(drain: Duration) {
         context.loop.execute { self.assumeIsolated { $0.runner.stop(drain: drain) } }
     }
 

@@ -103,6 +103,35 @@ struct PublishingTests {
         }
     }
 
+    @Test func `a clean stop publishes the last reading of each stream, also of those in a backlog`() async throws {
+        let (published, mayAnswer) = (LatestValue<Set<Int64>>([]), LatestValue(false))
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            client.serve { packet in
+                guard let seq = packet.seq else { return }
+                published.update { $0.insert(seq) }
+                // The broker's first answer shows that it accepts readings.
+                while published.state.count > 1, !mayAnswer.state { _ = client.hasMore(within: 10) }
+            }
+        }
+        let log = TestLog(startingAt: Timestamp(microseconds: WallClock.microseconds))
+        for _ in 1...2 {
+            for device in 0..<400 { log.commit(1, device: "d\(device)") }
+        }
+        let delivery = try broker.delivery(log) { settings in
+            settings.stopPatiently()
+            settings.publishing.all.policy.minimumInterval = .seconds(86_400)
+        }
+        async let running: Void = delivery.run()
+        for await readings in published.watch() where readings.count > 1 { break }
+        delivery.requestStop(drain: .seconds(60))
+        await delivery.roundTrip()
+        mayAnswer.set(true)
+        await running
+        #expect(published.state.isSuperset(of: 401...800))
+        #expect(log.cursor.state == 800)
+    }
+
     @Test(
         arguments: [DeliverySettings.Version.v5, .v311]
     )

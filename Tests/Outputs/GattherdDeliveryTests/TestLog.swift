@@ -13,8 +13,14 @@ final class TestLog: JournalConsumer {
     }
 
     private let state = Locked(State())
+    /// The time before the first reading.
+    private let start: Timestamp
     private let head = LatestValue<Int64>(0)
     let cursor = LatestValue<Int64>(0)
+
+    init(startingAt start: Timestamp = Timestamp(microseconds: 0)) {
+        self.start = start
+    }
 
     /// Commits `count` readings of `device`, without metrics.
     func commit(_ count: Int, device: String = "strap", stream: String = "heart_rate") {
@@ -40,7 +46,7 @@ final class TestLog: JournalConsumer {
     private func append(_ stream: StreamDefinition, _ samples: [Sample], _ source: ReadingSource = .notify) {
         state.withLock { state in
             let seq = Int64(state.readings.count + 1)
-            let time = Timestamp(microseconds: seq * 1_000_000)
+            let time = start.advanced(by: .seconds(seq))
             state.readings.append(
                 JournalReading(seq: seq, stream: stream, time: time, source: source, samples: samples[...])
             )

@@ -10,6 +10,8 @@ final class JournalSource {
     private let journal: any JournalConsumer
     private let context: DeliveryContext
     private var filter = DeliveryFilter()
+    /// True once no reading is delayed any more.
+    private var isStopping = false
     /// True if a rule suppresses or gathers readings.
     private var isSelective: Bool
     var rules: PublishingRules {
@@ -107,6 +109,7 @@ final class JournalSource {
             guard !rule.policy.isEverything else { continue }
             filter.select(reading, under: rule.policy, into: &selection, wall: wall, at: now)
         }
+        if isStopping { selection.delayed.subtract(filter.releaseAll()) }
         context.counters.suppressed.add(UInt64(selection.skipped.count + selection.delayed.count))
         return selection
     }
@@ -130,6 +133,12 @@ extension JournalSource {
 
     /// Returns the event that publishes all delayed readings.
     func releaseAll() -> DeliveryMachine.Event { released(filter.releaseAll()) }
+
+    /// Returns the event that publishes all delayed readings; those that are fetched from now on are not delayed.
+    func stop() -> DeliveryMachine.Event {
+        isStopping = true
+        return releaseAll()
+    }
 
     private func released(_ seqs: [Int64]) -> DeliveryMachine.Event {
         context.counters.delayed.add(UInt64(seqs.count))
