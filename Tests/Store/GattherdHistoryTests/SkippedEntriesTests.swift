@@ -59,6 +59,31 @@ struct SkippedEntriesTests {
         try await history.close()
     }
 
+    @Test func `the event of a skip does not cause the next skip`() throws {
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: [JournalConsumerOptions(name: "influx", longestBacklog: 1000)],
+            clock: GatewayClock(now: { Fixture.epoch }),
+            log: .silent
+        )
+        try file.append(.plain(integers: 1...1000))
+        var skipped: [Int] = []
+        for value in 1001...1062 {
+            try file.append(.plain(integers: [value]))
+            while file.isUpkeepDue {
+                try file.upkeep()
+                for gap in file.drainGaps() {
+                    skipped.append(gap.readings)
+                    let event = LifecycleEvent(time: Fixture.epoch, kind: "output", ["state": .text("skipped")])
+                    try file.record([event])
+                }
+            }
+        }
+        // Of the limit 1000, a sixteenth is 62. The first skip leaves room for 62 entries: its event and 61 readings.
+        #expect(skipped == [63])
+        #expect(file.journal?.cursor(of: "influx") == 63)
+    }
+
     /// Copies the files of a history, as a crash at this moment leaves them.
     private func crash(_ folder: TemporaryFolder) async throws -> TemporaryFolder {
         let other = try TemporaryFolder()
@@ -156,9 +181,9 @@ struct SkippedEntriesTests {
         try file.append(.plain(integers: 101...160))
         while file.isUpkeepDue { try file.upkeep() }
         let first = try file.entries(after: 0, limit: 100, for: "influx").missing
-        #expect(first == JournalGap(after: 0, through: 10, reason: "more than the longest backlog"))
-        let second = try file.entries(after: 10, limit: 100, for: "influx").missing
-        #expect(second == JournalGap(after: 10, through: 100, reason: "dropped by the limits of the backlog"))
+        #expect(first == JournalGap(after: 0, through: 19, reason: "more than the longest backlog"))
+        let second = try file.entries(after: 19, limit: 100, for: "influx").missing
+        #expect(second == JournalGap(after: 19, through: 100, reason: "dropped by the limits of the backlog"))
         #expect(try file.entries(after: 100, limit: 100, for: "influx").readings.map(\.seq) == Array(101...160))
     }
 

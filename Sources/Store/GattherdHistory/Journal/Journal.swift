@@ -9,6 +9,8 @@ import GattherdModel
 final class Journal {
     /// The number of acknowledged readings that stay, because deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
+    /// The divisor of a consumer's longest backlog: the part for which a skip makes room.
+    private static let slack: Int64 = 16
 
     /// The progress that is not in the file yet.
     struct Progress {
@@ -218,6 +220,8 @@ final class Journal {
     }
 
     /// Moves the cursors of consumers that may skip entries, and are too far behind `head`, forward.
+    ///
+    /// Each skip makes room for many entries. Its event is an entry itself, and must not cause the next skip.
     func skip(head: Int64) throws(StoreFault) -> [Gap] {
         var gaps: [Gap] = []
         for cursor in cursors.all {
@@ -225,7 +229,7 @@ final class Journal {
             guard let longest = consumer.longestBacklog, isSkipDue(cursor, head) else { continue }
             // Entries that the consumer holds count as skipped, too: after a restart it does not get them again.
             let start = cursor.seq
-            let end = unused.start(ofLast: longest, through: head)
+            let end = unused.start(ofLast: longest - longest / Self.slack, through: head)
             let count = try extents.count(after: start, through: end)
             let first = try reader.first(after: start, consumer.content) ?? .max
             // Entries that were lost before are in the gap, too.
