@@ -8,7 +8,7 @@ import Testing
 @testable import GattherdHistory
 
 /// A machine with a scripted error of the wall clock; the true time is ``epoch`` plus the uptime.
-private final class Machine: Sendable {
+final class Machine: Sendable {
     static let epoch = Fixture.epoch.microseconds
     private static let second: Int64 = 1_000_000
 

@@ -194,6 +194,8 @@ final class ClockMonitor {
 
     /// The correction of stored rows in progress, if any.
     var currentShift: ClockShift? { correction.current }
+    /// All corrections of stored rows that are not complete, in order.
+    var pendingShifts: [ClockShift] { correction.pending }
 
     /// Corrects some of the rows of a clock span; after the last one it returns the correction as an entry of the
     /// journal.

@@ -11,27 +11,6 @@ struct ClockSpanStart: Equatable {
     var earliest: Int64?
 }
 
-/// A correction of the rows of one clock span, in which the wall clock had a constant error, with its progress.
-struct ClockShift {
-    enum Phase: Int64 {
-        case events, rejects, samples, oldMinutes, newMinutes, journal
-    }
-
-    let id: Int64
-    /// In microseconds.
-    let shift: Int64
-    /// The rows of the span have higher numbers than this, up to and including ``through``.
-    let after: Int64
-    let through: Int64
-    /// The time range of the span, by its own clock.
-    let times: Range<Int64>
-    /// The earliest time of a row of the span: records of the past may be from before ``times``.
-    let earliest: Int64
-    var phase: Phase
-    /// The position at which the phase continues: an id, an instant, or a sample's key.
-    var place: RowPosition
-}
-
 /// The clock spans before the wall clock was set, which survive restarts.
 final class ClockTable {
     /// The maximum number of spans, for a clock that is never correct.
@@ -45,7 +24,7 @@ final class ClockTable {
     private let end: Statement
     private let resolve: Statement
     private let removeOthers: Statement
-    private let selectShift: Statement
+    private let selectShifts: Statement
     private let selectPending: Statement
     private let closeOthers: Statement
     private let estimateOthers: Statement
@@ -69,7 +48,7 @@ final class ClockTable {
         estimateOthers = try Statement(ClockSQL.estimateOthers, on: connection)
         selectPending = try Statement(ClockSQL.selectPending, on: connection)
         selectStart = try Statement(ClockSQL.selectStart, on: connection)
-        selectShift = try Statement(ClockSQL.selectShift, on: connection)
+        selectShifts = try Statement(ClockSQL.selectShifts, on: connection)
         advance = try Statement(ClockSQL.advance, on: connection)
         delete = try Statement(ClockSQL.delete, on: connection)
         detachCursors = try Statement(ClockSQL.detachCursors, on: connection)
@@ -180,21 +159,21 @@ final class ClockTable {
         try removeOthers.run(binding: boot, all)
     }
 
-    /// The first pending shift.
-    func nextShift() throws(StoreFault) -> ClockShift? {
-        defer { selectShift.reset() }
-        guard try selectShift.step() else { return nil }
-        let offset = Self.bounded(selectShift.integer(4))
-        return ClockShift(
-            id: selectShift.integer(0),
-            shift: Self.bounded(selectShift.integer(1)),
-            after: selectShift.integer(2),
-            through: selectShift.integer(3),
-            times: offset..<max(offset, Self.bounded(selectShift.integer(5))) + ClockWatch.tolerance,
-            earliest: min(offset, Self.bounded(selectShift.optionalInteger(10) ?? offset)),
-            phase: ClockShift.Phase(rawValue: selectShift.integer(6)) ?? .events,
-            place: RowPosition(selectShift, from: 7)
-        )
+    /// Returns the pending shifts, in the order in which they are made.
+    func pendingShifts() throws(StoreFault) -> [ClockShift] {
+        try selectShifts.rows { row in
+            let offset = Self.bounded(row.integer(4))
+            return ClockShift(
+                id: row.integer(0),
+                shift: Self.bounded(row.integer(1)),
+                after: row.integer(2),
+                through: row.integer(3),
+                times: offset..<max(offset, Self.bounded(row.integer(5))) + ClockWatch.tolerance,
+                earliest: min(offset, Self.bounded(row.optionalInteger(10) ?? offset)),
+                phase: ClockShift.Phase(rawValue: row.integer(6)) ?? .events,
+                place: RowPosition(row, from: 7)
+            )
+        }
     }
 
     /// Returns a time or a shift within 73,000 years: sums of two do not overflow, whatever a damaged row has.
@@ -275,10 +254,10 @@ private enum ClockSQL {
         FROM clock WHERE boot = ?1 AND shift IS NULL ORDER BY id LIMIT 1
         """
 
-    /// The first pending shift.
-    static let selectShift = """
+    /// The pending shifts.
+    static let selectShifts = """
         SELECT id, shift, seq, seq_end, offset, time_end, phase, place, place_seq, place_ix, earliest
-        FROM clock WHERE shift IS NOT NULL ORDER BY id LIMIT 1
+        FROM clock WHERE shift IS NOT NULL ORDER BY id
         """
 
     /// Saves the progress of a shift.

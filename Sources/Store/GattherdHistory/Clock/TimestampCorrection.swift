@@ -12,8 +12,8 @@ final class TimestampCorrection {
     /// The number of samples from which an hour is summarised again without a search for corrected rows.
     private static let hourSamples: Int64 = 65_536
 
-    /// The correction in progress; `nil` if there is none.
-    private(set) var current: ClockShift?
+    /// The corrections that are not complete, in order; the first one is in progress.
+    private(set) var pending: [ClockShift] = []
     private let connection: SQLiteConnection
     private let table: ClockTable
     private let state: StateTable
@@ -77,9 +77,12 @@ final class TimestampCorrection {
         try reload()
     }
 
-    /// Reads the next correction from the file.
+    /// The correction in progress; `nil` if there is none.
+    var current: ClockShift? { pending.first }
+
+    /// Reads the next corrections from the file.
     func reload() throws(StoreFault) {
-        current = try table.nextShift()
+        pending = try table.pendingShifts()
     }
 
     /// Runs one step of the correction.
@@ -99,7 +102,7 @@ final class TimestampCorrection {
             if isDone { entry = try complete(shift) } else { try table.advance(shift) }
         }
         if let mark { sequence.didStore(mark) }
-        current = shift
+        pending[0] = shift
         if entry != nil { try reload() }
         return entry
     }

@@ -119,7 +119,7 @@ final class HistoryFile {
     func entries(after seq: Int64, limit: Int, for consumer: String) throws(StoreFault) -> JournalBatch {
         // Numbers above the head belong to batches that could not be committed.
         guard let journal else { return JournalBatch([], through: sequence.last) }
-        return try journal.entries(after: seq, limit: limit, for: consumer, head: sequence.last, clock.currentShift)
+        return try journal.entries(after: seq, limit: limit, for: consumer, head: sequence.last, clock.pendingShifts)
     }
 
     /// True while readings after `seq` are being collected, for a consumer that was not configured for some time.

@@ -172,12 +172,12 @@ final class Journal {
         limit: Int,
         for consumer: String,
         head: Int64,
-        _ shift: ClockShift?
+        _ shifts: [ClockShift]
     ) throws(StoreFault) -> JournalBatch {
         guard let cursor = cursors[consumer] else { return JournalBatch([], through: head) }
         if let gap = cursor.gap(after: seq) { return try correction(in: gap, for: cursor.consumer) }
         let place = max(seq, cursor.skipped)
-        let request = JournalReader.Request(after: place, limit: limit, head: head, shift: shift)
+        let request = JournalReader.Request(after: place, limit: limit, head: head, shifts: shifts)
         let entries = try reader.read(request, cursor.consumer.content)
         let batch = try lost.cut(entries, after: place, dropped: start)
         cursors.didRead(through: batch.entries.last?.seq ?? 0, by: consumer)

@@ -13,8 +13,8 @@ final class JournalReader {
         var limit: Int
         /// The newest committed entry.
         var head: Int64
-        /// The correction in progress: its samples are at their old or their corrected times.
-        var shift: ClockShift?
+        /// The corrections that are not complete: samples of the first are at their old or their corrected times.
+        var shifts: [ClockShift]
     }
 
     private let path: String
@@ -63,6 +63,9 @@ final class JournalReader {
     }
 
     private func everything(_ request: Request) throws(StoreFault) -> [JournalEntry] {
+        var request = request
+        // The consumer gets later corrections as entries.
+        request.shifts = Array(request.shifts.prefix(1))
         let limit = request.limit
         var entries = try lists.entries(after: request.after, limit: limit)
         entries += try corrections.entries(after: request.after, limit: limit)
@@ -71,17 +74,13 @@ final class JournalReader {
         let readings = try samples.readings(request, ending: end)
         entries = (entries + readings.map { .reading($0) }).sorted { $0.seq < $1.seq }
         entries = Array(entries.prefix(limit))
-        if let shift = request.shift, entries.contains(where: { shift.covers($0.seq) }) {
+        if let shift = request.shifts.first, entries.contains(where: { shift.covers($0.seq) }) {
             throw StoreFault("\(path): the times of the next entries are being corrected", .busy)
         }
         return try entries.map { (entry) throws(StoreFault) in
             entry.moved(by: .zero - (try corrections.shift(of: entry.seq)))
         }
     }
-}
-
-extension ClockShift {
-    fileprivate func covers(_ seq: Int64) -> Bool { seq > after && seq <= through }
 }
 
 extension JournalEntry {

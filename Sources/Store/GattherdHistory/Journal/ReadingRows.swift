@@ -24,7 +24,7 @@ final class ReadingRows {
             """,
             on: connection
         )
-        let columns = "SELECT seq, ix, ts, series, value FROM sample"
+        let columns = "SELECT ts, seq, ix, series, value FROM sample"
         selectSamples = try Statement(
             "\(columns) WHERE ts BETWEEN ?1 AND ?2 AND seq BETWEEN ?3 AND ?4 ORDER BY seq, ix",
             on: connection
@@ -55,7 +55,7 @@ final class ReadingRows {
     /// Returns the number of the first undelivered reading after `seq`; `nil` without one.
     func first(after seq: Int64) throws(StoreFault) -> Int64? { try selectFirst.firstInteger(binding: seq) }
 
-    /// Returns undelivered readings in order, up to the number `end`.
+    /// Returns undelivered readings in order, up to the number `end`, with the times after all corrections.
     func readings(_ request: JournalReader.Request, ending end: Int64) throws(StoreFault) -> [JournalReading] {
         selectExtents.bind(request.after, end)
         defer { selectExtents.reset() }
@@ -64,12 +64,12 @@ final class ReadingRows {
             let first = max(request.after + 1, selectExtents.integer(0))
             let last = min(end, selectExtents.integer(1))
             let times = (selectExtents.integer(2), selectExtents.integer(3))
-            if let shift = request.shift, last > shift.after, first <= shift.through {
+            if let shift = request.shifts.first, last > shift.after, first <= shift.through {
                 selectMoved.bind(times.0, times.1, first, last, shift.shift)
-                try read(selectMoved, request.limit, into: &readings)
+                try read(selectMoved, request, into: &readings)
             } else {
                 selectSamples.bind(times.0, times.1, first, last)
-                try read(selectSamples, request.limit, into: &readings)
+                try read(selectSamples, request, into: &readings)
             }
         }
         return readings
@@ -78,21 +78,22 @@ final class ReadingRows {
     /// Reads the samples of one extent, which `select` selects.
     private func read(
         _ select: borrowing Statement,
-        _ limit: Int,
+        _ request: JournalReader.Request,
         into readings: inout [JournalReading]
     ) throws(StoreFault) {
         defer { select.reset() }
         var reading: StoredReading?
         while try select.step() {
+            let place = RowPosition(behind: select)
             let sample = StoredSample(series: try series(select.integer(3)), value: select.value(4))
-            if reading?.seq == select.integer(0) {
+            if reading?.seq == place.second {
                 reading?.samples.append(sample)
                 continue
             }
             if let reading { readings.append(typed(reading)) }
-            let time = Timestamp(microseconds: select.integer(2))
-            reading = readings.count < limit ? StoredReading(seq: select.integer(0), time: time, sample) : nil
-            if reading == nil { return }
+            guard readings.count < request.limit else { return }
+            let time = Timestamp(microseconds: request.shifts.correctedTime(of: place))
+            reading = StoredReading(seq: place.second, time: time, sample)
         }
         if let reading { readings.append(typed(reading)) }
     }

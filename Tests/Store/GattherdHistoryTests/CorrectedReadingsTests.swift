@@ -1,0 +1,69 @@
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+/// Readings that wait for delivery while their times are being corrected.
+@Suite(.timeLimit(.minutes(2)))
+struct CorrectedReadingsTests {
+    private static let day: Int64 = 86_400
+
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open(_ machine: Machine) throws(StoreFault) -> HistoryFile {
+        try HistoryFile(path: folder.database, consumers: .one, clock: machine.clock, log: .silent)
+    }
+
+    /// A reading a second; its value is the time that it should have.
+    private func append(_ count: Int, to file: HistoryFile, _ machine: Machine) throws(StoreFault) {
+        for start in stride(from: 0, to: count, by: 25) {
+            var batch = ReadingBatch()
+            for _ in start..<min(start + 25, count) {
+                batch.add(Fixture.plain(), at: machine.now, (0, .integer(machine.truth)))
+                machine.pass(1)
+            }
+            try file.append(batch)
+        }
+    }
+
+    /// Expects `count` readings with right times before each step of the corrections; returns the number of steps.
+    private func correct(_ file: HistoryFile, expecting count: Int) throws -> Int {
+        var steps = 0
+        while file.clock.currentShift != nil {
+            let readings = try file.readings(after: 0, limit: count + 1)
+            let wrong = readings.filter { [.integer($0.time.microseconds)] != $0.samples.map(\.value) }
+            #expect(readings.count == count && wrong.isEmpty, "\(wrong.count) wrong times at step \(steps)")
+            try file.upkeep()
+            steps += 1
+        }
+        return steps
+    }
+
+    @Test(arguments: [-20_000 * day, -1000, 1000, day])
+    func `waiting readings have their right times while the file is being corrected`(error: Int64) throws {
+        let machine = Machine(error: error)
+        let file = try open(machine)
+        try append(3000, to: file, machine)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        #expect(try correct(file, expecting: 3001) > 5)
+    }
+
+    @Test func `readings that wait for the second of two corrections have their right times`() throws {
+        let machine = Machine(error: -20_000 * Self.day)
+        let file = try open(machine)
+        try append(50, to: file, machine)
+        machine.step(toError: -3600)
+        try append(50, to: file, machine)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        #expect(file.clock.pendingShifts.count == 2)
+        #expect(try correct(file, expecting: 101) > 5)
+    }
+}
