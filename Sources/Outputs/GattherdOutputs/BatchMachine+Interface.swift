@@ -11,6 +11,8 @@ extension BatchMachine {
         case headMoved(Int64)
         case cursorLoaded(Int64)
         case fetched(JournalBatch)
+        /// The journal has corrected the times of readings, which may be fetched already.
+        case timesCorrected
         case saved(Int64)
         case journalFailed(JournalOperation)
         /// The journal is at the cursor of ``Effect/rewind(_:)``.

@@ -84,7 +84,9 @@ public struct BatchMachine: Transducer {
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         guard phase != .stopped else { return [] }
         position.updateCompletion(to: requests.head, at: now)
-        return apply(event, at: now) + work(at: now)
+        let effects = apply(event, at: now)
+        removeOutdated(at: now)
+        return effects + work(at: now)
     }
 
     private mutating func apply(_ event: Event, at now: Duration) -> [Effect] {
@@ -98,6 +100,7 @@ public struct BatchMachine: Transducer {
         case .cursorLoaded(let seq):
             if position.loaded(seq, head: requests.head, at: now) { requests.cursorLoaded(seq) }
         case .fetched(let batch): return fetched(batch, at: now)
+        case .timesCorrected: position.timesCorrected()
         case .saved(let seq): requests.saved(seq)
         case .journalFailed(.rewind): position.receiverCursor.rewindFailed(retryAt: now + options.journalPause)
         case .journalFailed(let operation): requests.failed(operation, at: now)
@@ -201,9 +204,16 @@ public struct BatchMachine: Transducer {
         return [.report(.missing(gap))]
     }
 
+    /// Removes entries with outdated times, which are fetched again, once no call and no fetch has some of them.
+    private mutating func removeOutdated(at now: Duration) {
+        guard position.isOutdated, receiverCursor.refused == nil, !call.isRunning, !requests.isFetching else { return }
+        position.removeOutdated(head: requests.head, at: now)
+        if case .draining = phase { requests.requireLastFetch() }
+    }
+
     /// The time of the next fetch; `nil` if none is needed.
     private var fetchTime: Duration? {
-        guard let queue, queue.gap == nil, receiverCursor.isKnown else { return nil }
+        guard let queue, queue.gap == nil, receiverCursor.isKnown, !position.isOutdated else { return nil }
         let (unsent, bytes) = (queue.count - call.count, call.count > 0 ? 2 * options.bytes : options.bytes)
         guard unsent < options.entries, queue.bytes < bytes else { return nil }
         return requests.fetchTime(after: queue.through, wantedAt: preferredFetchTime(queue, unsent))
@@ -230,7 +240,7 @@ public struct BatchMachine: Transducer {
     private var writeTime: Duration? {
         guard !call.isRunning, receiverCursor.isKnown, let queue else { return nil }
         if receiverCursor.refused != nil { return receiver.retryAt ?? .zero }
-        guard !queue.isEmpty else { return nil }
+        guard !queue.isEmpty, !position.isOutdated else { return nil }
         if let retryAt = receiver.retryAt { return retryAt }
         if queue.gap != nil { return .zero }
         if case .draining = phase { return .zero }

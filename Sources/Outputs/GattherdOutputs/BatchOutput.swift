@@ -19,6 +19,8 @@ public actor BatchOutput: Output {
     private var machine: BatchMachine
     private var events: [BatchMachine.Event] = []
     private var isStepping = false
+    /// The number of the journal's corrections that the machine knows.
+    private var corrections = 0
     /// The epoch for which the receiver was asked for its cursor last.
     private var epoch: JournalEpoch?
     /// The running call of the sink.
@@ -91,6 +93,7 @@ public actor BatchOutput: Output {
 
     /// Passes an event to the machine and performs its effects; events caused by them follow.
     private func step(_ event: BatchMachine.Event) {
+        updateCorrections()
         events.append(event)
         guard !isStepping else { return }
         isStepping = true
@@ -101,6 +104,14 @@ public actor BatchOutput: Output {
         reporter.reportDue(isLast: hasEnded)
         setTimer(machine.deadline)
         show(machine.output)
+    }
+
+    /// Adds an event if the journal has corrected times since the last step.
+    private func updateCorrections() {
+        let count = journal.correctionCount
+        guard count != corrections else { return }
+        corrections = count
+        events.append(.timesCorrected)
     }
 
     private func perform(_ effect: BatchMachine.Effect) {

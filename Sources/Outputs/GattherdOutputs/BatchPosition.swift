@@ -13,6 +13,8 @@ struct BatchPosition: Sendable {
     /// The cursor of the last run, which counts the backlog until a receiver that keeps the cursor has answered.
     private var lastKnown: Int64?
     private var completion = DeliveryCompletion()
+    /// True if the journal has corrected times since entries were fetched.
+    private(set) var isOutdated = false
     var receiverCursor: ReceiverCursor
 
     init(isKeptByReceiver: Bool) {
@@ -58,7 +60,7 @@ struct BatchPosition: Sendable {
     mutating func receiverAnswered(_ seq: Int64) {
         let seq = max(0, seq)
         guard !receiverCursor.answered(seq, cursor: queue == nil ? nil : cursor) else { return }
-        (cursor, queue) = (seq, nil)
+        (cursor, queue, isOutdated) = (seq, nil, false)
     }
 
     /// Starts at the receiver's cursor, because the journal is there, and returns it; `nil` if it was not sent there.
@@ -71,7 +73,7 @@ struct BatchPosition: Sendable {
     private mutating func start(after seq: Int64, head: Int64?, at now: Duration) {
         var fetched = FetchedEntries(after: seq)
         fetched.startGathering(to: head, at: now)
-        (cursor, queue) = (seq, fetched)
+        (cursor, queue, isOutdated) = (seq, fetched, false)
     }
 
     // MARK: - Entries
@@ -89,6 +91,14 @@ struct BatchPosition: Sendable {
         if !receiverCursor.isKept { cursor = queue.through }
         self.queue?.restartGathering(behind: 0, to: head, at: now)
         return gap
+    }
+
+    /// Records that the journal has corrected the times of readings.
+    mutating func timesCorrected() { isOutdated = queue != nil }
+
+    /// Removes all fetched entries, so that they are fetched again.
+    mutating func removeOutdated(head: Int64?, at now: Duration) {
+        if let cursor { start(after: cursor, head: head, at: now) }
     }
 
     /// The gap that the receiver must record now: it begins at the cursor, because all entries before it are delivered.

@@ -129,6 +129,19 @@ import Testing
         await running
     }
 
+    @Test func `entries whose times are corrected while they wait are written with the right times`() async throws {
+        let fixture = Fixture()
+        let journal = fixture.journal
+        fixture.sink.setScript([.failAfter({ journal.correctTimes(by: 3600) }, OutputFault(.unavailable, "down"))])
+        try await fixture.run { fixture in
+            fixture.journal.commit(3)
+            await fixture.journal.waitForCursor(3)
+        }
+        #expect(fixture.sink.calls.dropFirst().flatMap(\.self) == [1, 2, 3])
+        let times = fixture.sink.times.dropFirst().flatMap(\.self)
+        #expect(times == [3601, 3602, 3603].map { Timestamp(microseconds: $0 * 1_000_000) })
+    }
+
     @Test func `a failing journal is asked again`() async throws {
         let fixture = Fixture()
         fixture.journal.fail(5)

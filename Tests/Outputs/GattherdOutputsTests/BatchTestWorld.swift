@@ -15,6 +15,8 @@ struct BatchTestWorld {
     var calls: [[Int64]] = []
     /// The entries that the receiver has, in the order of their arrival.
     var received: [Int64] = []
+    /// The times of the accepted entries, in the order of their arrival.
+    var receivedTimes: [Timestamp] = []
     /// The entries that the receiver refuses.
     var refused: Set<Int64> = []
     /// The entries that the receiver drops while it stores the others of their batch.
@@ -75,6 +77,12 @@ struct BatchTestWorld {
     mutating func commit(_ count: Int, bytes: Int = 10) {
         for _ in 0..<count { committed.append(.text(seq: (committed.last?.seq ?? 0) + 1, bytes: bytes)) }
         if isStarted, let head = committed.last?.seq { step(.headMoved(head)) }
+    }
+
+    /// Adds seconds to the times of all entries, as the journal does after a wrong clock was set.
+    mutating func correctTimes(by seconds: Int64) {
+        committed = committed.map { .text(seq: $0.seq, correction: seconds) }
+        step(.timesCorrected)
     }
 
     mutating func step(_ event: BatchMachine.Event) {
@@ -160,6 +168,7 @@ struct BatchTestWorld {
             receiverCursor = through
         }
         received += entries.map(\.seq).filter { !dropped.contains($0) }
+        receivedTimes += entries.compactMap(\.time)
         let lost = entries.count { dropped.contains($0.seq) }
         return lost > 0 ? OutputFault(.refused, "too old", lost: lost) : nil
     }
@@ -221,14 +230,14 @@ extension BatchOptions {
 }
 
 extension JournalEntry {
-    /// A reading with a text of `bytes` bytes.
-    static func text(seq: Int64, bytes: Int = 10) -> JournalEntry {
+    /// A reading with a text of `bytes` bytes; `correction` seconds were added to its time.
+    static func text(seq: Int64, bytes: Int = 10, correction: Int64 = 0) -> JournalEntry {
         let sample = Sample(metric: 0, value: .text(String(repeating: "x", count: bytes)))
         return .reading(
             JournalReading(
                 seq: seq,
                 stream: .text,
-                time: Timestamp(microseconds: seq * 1_000_000),
+                time: Timestamp(microseconds: (seq + correction) * 1_000_000),
                 source: .notify,
                 samples: [sample][...]
             )

@@ -12,6 +12,7 @@ final class FakeJournal: JournalConsumer {
         /// The last entry that is deleted.
         var deleted: Int64 = 0
         var epoch = JournalEpoch(String(repeating: "0", count: 32))
+        var corrections = 0
 
         func batch(after seq: Int64, limit: Int) -> JournalBatch {
             guard deleted <= seq else {
@@ -64,6 +65,16 @@ final class FakeJournal: JournalConsumer {
         return state.withLock { $0.batch(after: seq, limit: limit) }
     }
 
+    var correctionCount: Int { state.withLock { $0.corrections } }
+
+    /// Adds seconds to the times of all entries.
+    func correctTimes(by seconds: Int64) {
+        state.withLock { state in
+            state.entries = state.entries.map { .text(seq: $0.seq, correction: seconds) }
+            state.corrections += 1
+        }
+    }
+
     func acknowledged() async throws(StoreFault) -> Int64 {
         try failIfAsked()
         return cursor.state
@@ -105,6 +116,8 @@ final class ScriptedSink: BatchSink {
     enum Answer: Sendable {
         case accept
         case fail(OutputFault)
+        /// Fails after this work.
+        case failAfter(@Sendable () -> Void, OutputFault)
         /// Waits for the cancellation.
         case hang
         /// Ignores the cancellation as well.
@@ -130,6 +143,8 @@ final class ScriptedSink: BatchSink {
 
     /// The numbers of the entries of each call.
     var calls: [[Int64]] { state.withLock { $0.calls.map { $0.map(\.seq) } } }
+    /// The times of the entries of each call.
+    var times: [[Timestamp]] { state.withLock { $0.calls.map { $0.compactMap(\.time) } } }
     /// The most calls at once.
     var maximumRunning: Int { state.withLock { $0.maximumRunning } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
@@ -140,6 +155,9 @@ final class ScriptedSink: BatchSink {
         switch answer {
         case .accept: return
         case .fail(let fault): throw fault
+        case .failAfter(let work, let fault):
+            work()
+            throw fault
         case .hang:
             try? await Task.sleep(for: .seconds(86_400), clock: .loop)
             throw OutputFault(.unavailable, "cancelled")
@@ -156,6 +174,11 @@ final class ScriptedSink: BatchSink {
         }
         count.update { $0 += 1 }
         return answer
+    }
+
+    /// Replaces the answers to the next calls.
+    func setScript(_ script: [Answer]) {
+        state.withLock { $0.script = script }
     }
 
     func waitForCalls(_ number: Int) async {

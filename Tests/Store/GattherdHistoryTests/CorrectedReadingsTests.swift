@@ -55,6 +55,20 @@ struct CorrectedReadingsTests {
         #expect(try correct(file, expecting: 3001) > 5)
     }
 
+    @Test func `consumers of readings learn that they may hold readings with wrong times`() async throws {
+        let machine = Machine(error: -Self.day)
+        let consumers = [JournalConsumerOptions(name: "mqtt"), .init(name: "copy", content: .everything)]
+        let options = HistoryOptions(path: folder.database, consumers: consumers, clock: machine.clock)
+        let history = try await ReadingHistory.open(options, log: .silent)
+        let counts = { consumers.map { history.consumer($0.name).correctionCount } }
+        try await history.append(.plain([.integer(1)], at: machine.now))
+        #expect(counts() == [0, 0])
+        machine.synchronise()
+        try await history.append(.plain([.integer(2)], at: machine.now))
+        #expect(counts() == [1, 0])
+        try await history.close()
+    }
+
     @Test func `readings that wait for the second of two corrections have their right times`() throws {
         let machine = Machine(error: -20_000 * Self.day)
         let file = try open(machine)

@@ -34,6 +34,10 @@ public protocol JournalConsumer: Sendable {
     func entries(after seq: Int64, limit: Int) async throws(StoreFault) -> JournalBatch
     /// Returns the same from memory without waiting; `nil` if ``entries(after:limit:)`` must read the file.
     func recent(after seq: Int64, limit: Int) -> JournalBatch?
+    /// The number of corrections of times in this run. When it grows, readings received before may have wrong times.
+    ///
+    /// Always 0 for a consumer of everything, which gets each correction as an entry.
+    var correctionCount: Int { get }
     /// Returns the cursor: the consumer has acknowledged all entries up to this number.
     func acknowledged() async throws(StoreFault) -> Int64
     /// Moves the cursor forward to `seq`. Retention may then delete what all consumers have passed.
@@ -53,6 +57,7 @@ public protocol JournalConsumer: Sendable {
 
 extension JournalConsumer {
     public func recent(after seq: Int64, limit: Int) -> JournalBatch? { nil }
+    public var correctionCount: Int { 0 }
 }
 
 /// A period in which a journal only grew.

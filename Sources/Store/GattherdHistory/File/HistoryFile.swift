@@ -92,6 +92,7 @@ final class HistoryFile {
         records = try RecordCursorTable(connection)
         writer = try BatchWriter(connection, sequence, state, rollups, journal)
         self.clock = try ClockMonitor(clock, connection, state, rollups, sequence, newest: newest)
+        if self.clock.currentShift != nil { journal?.discardTail() }
         // A run that was killed may have left a WAL, and the start has more time than the watchdog grants later.
         checkpointer.copy()
     }

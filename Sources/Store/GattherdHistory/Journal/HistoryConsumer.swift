@@ -18,7 +18,9 @@ public struct HistoryConsumer: JournalConsumer {
         tail.entries(after: seq, limit: limit, for: options)
     }
 
-    /// Waits while the next entries are being corrected.
+    public var correctionCount: Int { options.content == .readings ? tail.correctionCount : 0 }
+
+    /// Waits while the next entries of a consumer of everything are being corrected.
     public func entries(after seq: Int64, limit: Int) async throws(StoreFault) -> JournalBatch {
         try await history.entries(after: seq, limit: limit, for: options.name)
     }

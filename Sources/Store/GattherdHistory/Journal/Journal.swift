@@ -131,7 +131,7 @@ final class Journal {
     }
 
     /// Makes consumers read entries from the file again, because their times are being corrected there.
-    func discardTail() { tail.removeAll() }
+    func discardTail() { tail.removeOutdated() }
 
     /// Hands the committed entries between these two numbers over to the consumers.
     func release(after start: Int64, through end: Int64) {

@@ -16,6 +16,13 @@ final class JournalTail: Sendable {
         var positions: [String: Int64]
         /// The last number that each consumer has skipped, if any.
         var skipped: [String: Int64] = [:]
+        /// The number of times that entries became outdated.
+        var corrections = 0
+
+        mutating func removeAll() {
+            entries = EntryQueue()
+            (floor, end) = (.max, .min)
+        }
 
         mutating func trim(to capacity: Int) {
             let passed = positions.values.min() ?? end
@@ -64,8 +71,17 @@ final class JournalTail: Sendable {
 
     /// Empties the tail; consumers read the entries from the journal or other storage.
     func removeAll() {
+        state.withLock { $0.removeAll() }
+    }
+
+    /// The number of times that entries became outdated, also those that consumers have received.
+    var correctionCount: Int { state.withLock { $0.corrections } }
+
+    /// Empties the tail, because the times of entries are being corrected in the file.
+    func removeOutdated() {
         state.withLock { state in
-            state = State(positions: state.positions, skipped: state.skipped)
+            state.removeAll()
+            state.corrections += 1
         }
     }
 
