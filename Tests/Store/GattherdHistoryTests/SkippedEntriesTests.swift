@@ -133,6 +133,35 @@ struct SkippedEntriesTests {
         try await history.close()
     }
 
+    @Test(arguments: [false, true])
+    func `numbers of commits that failed do not count as waiting`(isReopened: Bool) throws {
+        let consumers = [JournalConsumerOptions(name: "influx", longestBacklog: 150)]
+        let clock = GatewayClock(now: { Fixture.epoch })
+        var file = try HistoryFile(path: folder.database, consumers: consumers, clock: clock, log: .silent)
+        try file.append(.plain(integers: 1...100))
+        let pages = try file.connection.integer("PRAGMA page_count")
+        try file.connection.execute("PRAGMA max_page_count = \(pages + 2)")
+        for _ in 0..<3 { #expect(throws: StoreFault.self) { try file.append(.plain(integers: 0..<5000)) } }
+        try file.connection.execute("PRAGMA max_page_count = 1000000")
+        try #require(file.sequence.last > 300)
+        if isReopened {
+            let carriedOver = HistoryFile.CarriedOver(lock: file.lock, sequence: file.sequence)
+            file = try HistoryFile(
+                path: folder.database,
+                consumers: consumers,
+                carriedOver: carriedOver,
+                clock: clock,
+                log: .silent
+            )
+        }
+        try file.append(.plain(integers: 101...110))
+        while file.isUpkeepDue { try file.upkeep() }
+        #expect(file.drainGaps().isEmpty && file.journal?.cursor(of: "influx") == 0)
+        let unused = file.journal?.unused.count(after: 0, through: file.head)
+        #expect(unused == file.head - 110)
+        #expect(try file.entries(after: 0, limit: 500, for: "influx").readings.count == 110)
+    }
+
     @Test func `an output that comes back after crashes skips nothing within its limit`() async throws {
         var history = try await ReadingHistory.open(folder, consumers: Self.consumers)
         try await append(1...4, to: history)
@@ -198,6 +227,19 @@ struct SkippedEntriesTests {
         let starts = [5, 10, 15, 20, 25, 30, .max].map { unused.start(ofLast: $0, through: 230) }
         #expect(starts.dropLast() == [225, 120, 115, 10, 5, 0])
         #expect(starts.last.map { $0 < 0 } == true)
+    }
+
+    @Test func `gaps that follow each other are one gap, and lower parts are left out`() {
+        var unused = UnusedNumbers()
+        unused.add(after: 10, through: 20)
+        unused.add(after: 20, through: 30)
+        unused.add(after: 40, through: 50)
+        var expected = UnusedNumbers()
+        expected.add(after: 15, through: 30)
+        expected.add(after: 40, through: 50)
+        var upper = UnusedNumbers()
+        upper.add(unused, above: 15)
+        #expect(upper == expected)
     }
 
     @Test func `the gaps of a file are found without sorting its entries, which may be millions`() throws {

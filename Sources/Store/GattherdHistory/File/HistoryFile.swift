@@ -81,6 +81,7 @@ final class HistoryFile {
         journal =
             consumers.isEmpty
             ? nil : try Journal(consumers, connection, cursors, state, meter, tail, head: stored, next: next)
+        journal?.addUnused(sequence.unused, above: stored)
         // The gap of a crash is over: the next numbers are consecutive.
         head = sequence.last
         rollups = try Rollups(connection, state)
@@ -201,9 +202,15 @@ final class HistoryFile {
     private func commit(numbers count: Int, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
         let mark = try sequence.prepare(count)
         let before = sequence.last
-        try commit { () throws(StoreFault) in
-            if let mark { try state.set(.seq, to: mark) }
-            try body()
+        do throws(StoreFault) {
+            try commit { () throws(StoreFault) in
+                if let mark { try state.set(.seq, to: mark) }
+                try body()
+            }
+        } catch {
+            sequence.addUnused(after: before)
+            journal?.addUnused(sequence.unused, above: before)
+            throw error
         }
         if let mark { sequence.didStore(mark) }
         head = sequence.last
@@ -369,26 +376,5 @@ final class HistoryFile {
         head = sequence.last
         try retention.readPurged()
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
-    }
-}
-
-extension HistoryFile {
-    /// Returns the highest number of a reading that is or was in the file.
-    private static func newestReading(
-        _ connection: SQLiteConnection,
-        _ state: StateTable
-    ) throws(StoreFault) -> Int64 {
-        max(
-            0,
-            try connection.integer("SELECT max(seq) FROM head"),
-            // A record of the past is not the newest row of its series.
-            try state.value(of: .newestPast),
-            // An import may have given all series newer heads with numbers below zero.
-            try connection.integer("SELECT max(cursor) FROM consumer"),
-            try connection.integer("SELECT max(last) FROM outbox"),
-            try connection.integer("SELECT max(id) FROM event"),
-            try connection.integer("SELECT max(id) FROM reject"),
-            try connection.integer("SELECT max(id) FROM correction")
-        )
     }
 }

@@ -330,6 +330,9 @@ final class Journal {
         unusedStart = floor
     }
 
+    /// Adds the unused numbers above `floor`, which is above all others.
+    func addUnused(_ numbers: UnusedNumbers, above floor: Int64) { unused.add(numbers, above: floor) }
+
     // MARK: - Saving
 
     /// True if the next commit should save a cursor or a mark, or delete readings that all consumers have passed.

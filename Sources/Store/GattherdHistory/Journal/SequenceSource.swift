@@ -11,6 +11,8 @@ final class SequenceSource {
     private var contacts: Set<String> = []
     /// The highest numbers that receivers without a contact in this run can have, by consumer; see ``ContactTable``.
     var limits: [String: Int64] = [:]
+    /// The numbers of entries that could not be committed in this run.
+    private(set) var unused = UnusedNumbers()
 
     /// Starts above all marks.
     ///
@@ -85,6 +87,11 @@ final class SequenceSource {
     func next() -> Int64 {
         numbers.next()
     }
+
+    /// Records that the numbers assigned after `seq` belong to a failed commit.
+    ///
+    /// They are not assigned again: after an I/O error it is unknown if the commit reached the disk.
+    func addUnused(after seq: Int64) { unused.add(after: seq, through: last) }
 }
 
 extension SequenceFile {

@@ -1,7 +1,8 @@
 import GattherdModel
 
-/// The gaps among the numbers of the journal's entries: a crash leaves one of up to a block of ``SequenceNumbers``.
+/// The gaps among the numbers of the journal's entries.
 ///
+/// A crash leaves one of up to a block of ``SequenceNumbers``, and a failed commit one of the size of its batch.
 /// No entry has these numbers, so they do not count as waiting.
 package struct UnusedNumbers: Hashable, Sendable {
     private struct Gap: Hashable {
@@ -11,15 +12,26 @@ package struct UnusedNumbers: Hashable, Sendable {
 
     /// The smallest gap that is found in a file; smaller ones count as entries.
     fileprivate static let smallest: Int64 = 100
+    /// The maximum number of gaps; beyond it the numbers of the lowest one count as entries.
+    private static let most = 4096
 
     /// The gaps, in ascending order.
     private var gaps: [Gap] = []
 
     init() {}
 
-    /// Adds a gap above all others.
+    /// Adds a gap above all others, which may continue the last one.
     mutating func add(after: Int64, through: Int64) {
-        if through > after { gaps.append(Gap(after: after, through: through)) }
+        guard through > after else { return }
+        let isContinued = gaps.last?.through == after
+        let start = isContinued ? gaps.removeLast().after : after
+        gaps.append(Gap(after: start, through: through))
+        if gaps.count > Self.most { gaps.removeFirst() }
+    }
+
+    /// Adds the gaps of `others` above `floor`, which is above all gaps here.
+    mutating func add(_ others: UnusedNumbers, above floor: Int64) {
+        for gap in others.gaps { add(after: max(gap.after, floor), through: gap.through) }
     }
 
     /// Adds gaps below all others.
