@@ -193,6 +193,37 @@ struct ConsumerTests {
         #expect(try again.entries(after: 0, limit: .max, for: "back").readings.count == 5001)
     }
 
+    @Test func `a start that fails halfway loses no readings of a time without any consumer`() throws {
+        let back = JournalConsumerOptions(name: "back")
+        func file(_ consumers: [JournalConsumerOptions]) throws -> HistoryFile {
+            let clock = GatewayClock(now: { Fixture.epoch })
+            return try HistoryFile(path: folder.database, consumers: consumers, clock: clock, log: .silent)
+        }
+        do {
+            let file = try file([back])
+            try file.append(.plain(integers: 1...100))
+            file.journal?.acknowledge(through: 100, by: "back")
+            try file.close()
+        }
+        do {
+            let file = try file([])
+            try file.append(.plain(integers: 101...200))
+            try file.close()
+        }
+        let other = try SQLiteConnection(path: folder.database, flags: SQLITE_OPEN_READWRITE)
+        try other.execute(
+            """
+            CREATE TRIGGER halfway BEFORE INSERT ON state WHEN NEW.key = 'journal_trimmed'
+            BEGIN SELECT RAISE(ABORT, 'halfway'); END
+            """
+        )
+        #expect(throws: StoreFault.self) { try file([back]) }
+        try other.execute("DROP TRIGGER halfway")
+        let again = try file([back])
+        while again.isUpkeepDue { try again.upkeep() }
+        #expect(try again.entries(after: 100, limit: 500, for: "back").readings.map(\.seq) == Array(101...200))
+    }
+
     @Test func `a consumer that is not configured holds no readings`() async throws {
         var history = try await open(Self.mqtt, Self.copy)
         try await history.append(.plain(integers: 0..<3000))

@@ -73,9 +73,13 @@ final class Journal {
         start = try state.value(of: .journalFrom)
         lastTrimmed = try state.value(of: .journalTrimmed)
         if let newest = try Self.unjournaled(connection, state), newest > start {
-            try state.set(.journalFrom, to: newest)
-            try state.set(.journalTrimmed, to: max(newest, lastTrimmed))
-            (start, lastTrimmed) = (newest, max(newest, lastTrimmed))
+            let reached = max(newest, lastTrimmed)
+            // With one mark of the two, the next start would not rebuild the extents.
+            try connection.transaction { () throws(StoreFault) in
+                try state.set(.journalFrom, to: newest)
+                try state.set(.journalTrimmed, to: reached)
+            }
+            (start, lastTrimmed) = (newest, reached)
         }
         let complete = max(scan.end ?? 0, start, lastTrimmed)
         cursors = try JournalCursors(of: consumers, table, connection, tail, complete: complete, head: head)
