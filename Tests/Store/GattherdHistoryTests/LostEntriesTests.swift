@@ -167,6 +167,40 @@ struct LostEntriesTests {
         #expect(try all(file, after: 110).gaps.isEmpty)
     }
 
+    @Test func `a consumer of readings gets the gap of unstored readings after a restart`() throws {
+        do {
+            let file = try open(Self.mqtt)
+            try fill(file, at: 0)
+            file.journal?.acknowledge(through: 101, by: "mqtt")
+            let unstored = try ReadingBatch.plain(integers: 0..<9).numberedUnstored(by: file.sequence, path: "")
+            #expect(unstored.map(\.seq) == Array(102...110))
+            file.journal?.lost.addUnstored(through: 110)
+            try fill(file, at: 1)
+            try file.close()
+        }
+        let file = try open(Self.mqtt)
+        let found = try all(file, after: try #require(file.journal?.cursor(of: "mqtt")), for: "mqtt")
+        let reason = "not stored because the disk failed"
+        #expect(found.gaps == [JournalGap(after: 101, through: 110, reason: reason)])
+        #expect(found.seqs == Array(111...210))
+    }
+
+    @Test func `a consumer of readings gets the gap of another file after a restart`() throws {
+        do {
+            let file = try open(Self.mqtt)
+            try fill(file, at: 0)
+            file.journal?.acknowledge(through: 101, by: "mqtt")
+            try file.connection.execute("INSERT INTO epoch (text, after) VALUES ('another', 110)")
+            for _ in 0..<9 { _ = file.sequence.next() }
+            try fill(file, at: 1)
+            try file.close()
+        }
+        let file = try open(Self.mqtt)
+        let found = try all(file, after: try #require(file.journal?.cursor(of: "mqtt")), for: "mqtt")
+        #expect(found.gaps == [JournalGap(after: 101, through: 110, reason: "another file")])
+        #expect(found.seqs == Array(111...210))
+    }
+
     @Test func `readings that the backlog drops while they are searched for a consumer are a gap`() throws {
         let file = try open { $0.backlogAge = .seconds(1000) }
         for round in 0..<50 { try fill(file, at: round * 100) }

@@ -82,7 +82,8 @@ final class Journal {
             (start, lastTrimmed) = (newest, reached)
         }
         let complete = max(scan.end ?? 0, start, lastTrimmed)
-        cursors = try JournalCursors(of: consumers, table, connection, tail, complete: complete, head: head)
+        let uncertain = max(complete, try lost.lastAbsent())
+        cursors = try JournalCursors(of: consumers, table, connection, tail, uncertain: uncertain, head: head)
         let oldest = try connection.integer("SELECT min(first) FROM outbox")
         trimmed = oldest > 0 ? oldest - 1 : cursors.lowest ?? head
         unusedStart = max(complete, cursors.lowest ?? head)

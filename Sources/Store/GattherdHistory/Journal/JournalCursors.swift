@@ -8,18 +8,18 @@ struct JournalCursors {
 
     /// Reads the cursors; a consumer without undelivered readings is at `head`, the newest entry.
     ///
-    /// Extents up to `complete` may be missing.
+    /// Extents or entries up to `uncertain` may be missing.
     init(
         of consumers: [JournalConsumerOptions],
         _ table: CursorTable,
         _ connection: SQLiteConnection,
         _ tail: JournalTail,
-        complete: Int64,
+        uncertain: Int64,
         head: Int64
     ) throws(StoreFault) {
         self.tail = tail
         all = try consumers.map { (consumer) throws(StoreFault) in
-            try JournalCursor(consumer, table, connection, complete: complete, head: head)
+            try JournalCursor(consumer, table, connection, uncertain: uncertain, head: head)
         }
     }
 
@@ -84,12 +84,12 @@ struct JournalCursors {
 extension JournalCursor {
     /// Reads the cursor of a consumer, which starts at `head` if it has no backlog.
     ///
-    /// Extents up to `complete` may be missing.
+    /// Extents or entries up to `uncertain` may be missing, so a cursor below it is not moved over any number.
     fileprivate init(
         _ consumer: JournalConsumerOptions,
         _ table: CursorTable,
         _ connection: SQLiteConnection,
-        complete: Int64,
+        uncertain: Int64,
         head: Int64
     ) throws(StoreFault) {
         guard let saved = try table.cursor(of: consumer.name) else {
@@ -100,7 +100,7 @@ extension JournalCursor {
         let waiting = try connection.integer(
             "SELECT min(first) FROM outbox WHERE first > \(saved - Extent.capacity) AND last > \(saved)"
         )
-        let isExact = consumer.content == .everything || saved < complete
+        let isExact = consumer.content == .everything || saved < uncertain
         let seq = isExact ? saved : waiting > 0 ? max(saved, waiting - 1) : head
         self.init(consumer, seq: seq, saved: saved)
     }

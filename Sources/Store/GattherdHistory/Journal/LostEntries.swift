@@ -60,12 +60,18 @@ final class LostEntries {
         return try isLost(after: seq, through: min(end, highest))
     }
 
+    /// The last number whose entry may never have been in this file.
+    func lastAbsent() throws(StoreFault) -> Int64 { max(unstored, try lastReplaced()) }
+
+    /// The last number of another file that this one continues.
+    private func lastReplaced() throws(StoreFault) -> Int64 { try selectReplaced.firstInteger() ?? 0 }
+
     private func marks(dropped: Int64) throws(StoreFault) -> [Mark] {
         [
             (try state.value(of: .lastDeleted), "deleted by the limits of history"),
             (dropped, "dropped by the limits of the backlog"),
             (removedUnstored, "not stored because the disk failed"),
-            (try selectReplaced.firstInteger() ?? 0, "another file"),
+            (try lastReplaced(), "another file"),
         ]
     }
 
