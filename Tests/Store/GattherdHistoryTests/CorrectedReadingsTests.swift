@@ -69,6 +69,30 @@ struct CorrectedReadingsTests {
         try await history.close()
     }
 
+    @Test func `the end of a correction does not hide readings that could not be stored`() throws {
+        let machine = Machine(error: -Self.day)
+        let (tail, lock) = (JournalTail(consumers: ["mqtt"]), try FileLock(database: folder.database))
+        let file = try HistoryFile(
+            path: folder.database,
+            consumers: .one,
+            carriedOver: HistoryFile.CarriedOver(lock: lock, tail: tail),
+            clock: machine.clock,
+            log: .silent
+        )
+        try append(100, to: file, machine)
+        machine.synchronise()
+        try file.startPass()
+        // As while the disk is full.
+        let unstored = try ReadingBatch.plain(integers: 1...100).numberedUnstored(by: file.sequence, path: "")
+        #expect(unstored.map(\.seq) == Array(101...200))
+        tail.removeAll()
+        while file.isUpkeepDue { try file.upkeep() }
+        #expect(file.clock.drainCompleted().count == 1 && file.head == 201)
+        let mqtt = JournalConsumerOptions(name: "mqtt")
+        for seq in [100, 150, 199] as [Int64] { #expect(tail.entries(after: seq, limit: 10, for: mqtt) == nil) }
+        #expect(tail.entries(after: 200, limit: 10, for: mqtt)?.through == 201)
+    }
+
     @Test func `readings that wait for the second of two corrections have their right times`() throws {
         let machine = Machine(error: -20_000 * Self.day)
         let file = try open(machine)

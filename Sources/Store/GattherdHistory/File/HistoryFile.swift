@@ -369,10 +369,12 @@ final class HistoryFile {
     }
 
     private func correctTimestamps() throws(StoreFault) {
+        // Readings after the head could not be stored, so the tail does not have them.
+        let before = sequence.last
         guard let entry = try clock.correctRows() else { return }
         writer.didCorrectTimes()
         journal?.append(entry)
-        journal?.release(after: head, through: sequence.last)
+        journal?.release(after: before, through: sequence.last)
         head = sequence.last
         try retention.readPurged()
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
