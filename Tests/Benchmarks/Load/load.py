@@ -34,19 +34,19 @@ class Bench:
         plain = [pathlib.Path(options.plain).resolve()] if options.plain else []
         peers = {'Python, signals': python, 'Python, sockets': python and [*python, '--socket'], 'C, signals': plain}
         self.peers = {name: words for name, words in peers.items() if words}
-        self.collectors = ['gattherd', *self.peers]
+        self.collectors = ['gattherd', 'gattherd, sockets', *self.peers]
         self.by_signals = [name for name in self.collectors if 'sockets' not in name]
 
     def rig(self, devices: int, rate: float, **rest) -> Rig:
         return Rig(self.programs, self.options.folder, devices, rate, **rest)
 
     def collect(self, rig: Rig, name: str) -> subprocess.Popen:
-        return rig.start_ours() if name == 'gattherd' else rig.start_peer(self.peers[name])
+        return rig.start_peer(self.peers[name]) if name in self.peers else rig.start_ours()
 
     def load(self, name: str, devices: int, rate: float, span: float) -> dict[str, float]:
         """CPU, latency and memory at a load. Readings that arrive later than two seconds after the span count as missing."""
         say(f'{name}: {devices} devices, {rate:g}/s each')
-        with self.rig(devices, rate) as rig:
+        with self.rig(devices, rate, sockets='sockets' in name) as rig:
             rig.subscribe()
             began = time.time()
             child = self.collect(rig, name)
@@ -72,23 +72,28 @@ class Bench:
         return [self.compared(64, 50, 1 if self.options.quick else 3, 5)]
 
     def batch(self) -> list[Table]:
-        """The cost of daemon, bus and broker with single messages and with batches: medians of three runs."""
+        """The cost of daemon, bus and broker with single messages and with batches."""
+        return [self.batches('signals', sockets=False), self.batches('sockets', sockets=True)]
+
+    def batches(self, way: str, *, sockets: bool) -> Table:
+        """The costs for notifications that arrive in one way: medians of three runs."""
         batches = {'single messages': None, 'batches of 100 ms': '100ms', 'batches of 500 ms': '500ms'}
         results = {name: [] for name in batches}
         for _ in range(1 if self.options.quick else 3):
             for name, batch in batches.items():
-                results[name].append(self.system(name, batch, 5))
+                results[name].append(self.system(f'{way}, {name}', batch, 5, sockets=sockets))
         columns = {'daemon': 'µs', 'bus': 'µs', 'broker': 'µs', 'together': 'µs', 'missing': ''}
         rows = {
             name: [statistics.median(run[column] for run in found) for column in list(columns)[:-1]]
             + [sum(run['missing'] for run in found)] for name, found in results.items()
         }
-        return [Table('CPU per notification of 64 devices at 50/s', 'publishing', columns, rows, is_comparison=True)]
+        title = f'CPU per notification of 64 devices at 50/s, by {way}'
+        return Table(title, 'publishing', columns, rows, is_comparison=True)
 
-    def system(self, name: str, batch: str | None, span: float) -> dict[str, float]:
+    def system(self, name: str, batch: str | None, span: float, *, sockets: bool) -> dict[str, float]:
         """The CPU time of the daemon, the bus and the broker for each notification."""
         say(f'gattherd: 64 devices, 50/s each, {name}')
-        with self.rig(64, 50, batch=batch) as rig:
+        with self.rig(64, 50, batch=batch, sockets=sockets) as rig:
             rig.subscribe()
             child = self.collect(rig, 'gattherd')
             rig.await_all(child)
@@ -208,7 +213,7 @@ class Bench:
     def ready(self) -> list[Table]:
         """The time from the program's start to the first value of a known device."""
         rows = {
-            name: [self.load(name, devices, 50, 1)['ready'] for devices in (1, 64)] for name in self.collectors[:2]
+            name: [self.load(name, devices, 50, 1)['ready'] for devices in (1, 64)] for name in self.by_signals[:2]
         }
         columns = {'1 device': 'ms', '64 devices': 'ms'}
         return [Table('Start to a value of each device', 'collector', columns, rows, is_comparison=True)]
@@ -216,7 +221,7 @@ class Bench:
     def storm(self) -> list[Table]:
         """The time from the program's start to a value of each of 64 devices. Eight first connects fail."""
         minimum, rows = (64 + 8) * 0.2, {}
-        for name in self.collectors[:2]:
+        for name in self.by_signals[:2]:
             say(f'{name}: 64 devices whose connects take 200 ms, 8 of them fail once')
             with self.rig(64, 10, connect='200ms', failing=8) as rig:
                 rig.subscribe()

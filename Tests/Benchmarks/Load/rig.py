@@ -71,13 +71,14 @@ class Rig(contextlib.ExitStack):
     def __init__(
         self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True,
         connect: str = '20ms', failing: int = 0, disk: pathlib.Path | None = None, batch: str | None = None,
+        sockets: bool = False,
     ):
         """A connect takes `connect`; the first one to each of `failing` devices fails. The history is on `disk`.
 
-        gattherd publishes the readings of `batch` in one message.
+        gattherd publishes the readings of `batch` in one message, and receives notifications by `sockets` or by signals.
         """
         super().__init__()
-        self.disk, self.batch = disk, batch
+        self.disk, self.batch, self.sockets = disk, batch, sockets
         self.connect, self.failing = connect, failing
         self.programs, self.devices, self.rate = programs, devices, rate
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-load-', dir=folder))
@@ -159,7 +160,8 @@ class Rig(contextlib.ExitStack):
 
     def device(self, number: int) -> str:
         """A device of the configuration."""
-        return f'  - {{name: d{number}, address: "{address(number)}"}}'
+        notify = ', notify: socket' if self.sockets else ''
+        return f'  - {{name: d{number}, address: "{address(number)}"{notify}}}'
 
     def start_ours(self) -> subprocess.Popen:
         return self.start(self.programs / 'gattherd', 'run', '--config', self.configuration(self.devices))

@@ -35,8 +35,8 @@ extension ConfigDescriptions {
         ),
         "devices.notify": ConfigDescription(
             """
-            The way in which notifications arrive. A socket costs less CPU, but excludes other programs and loses values \
-            while gattherd is stalled.
+            The way in which notifications arrive. A socket costs the D-Bus daemon nothing, but excludes other programs \
+            and loses values while gattherd is stalled.
             """,
             example: "socket",
             otherwise: "the profile's choice"
