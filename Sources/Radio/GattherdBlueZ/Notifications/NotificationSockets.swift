@@ -7,8 +7,8 @@ import GattherdSync
 /// Waking up costs more than reading a packet. Sockets with frequent packets are therefore read together, after pauses
 /// in which several collect.
 final class NotificationSockets {
-    /// The longest pause: a socket holds 278 small packets, and the fastest devices send a few in a millisecond.
-    private static let longestPause = Duration.milliseconds(50)
+    /// The longest pause: a socket holds 278 small packets, more than any device sends in this time.
+    private static let longestPause = Duration.milliseconds(20)
 
     private let loop: EventLoop
     private var pacing: ReadPacing
