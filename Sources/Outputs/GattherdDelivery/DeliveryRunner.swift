@@ -190,7 +190,7 @@ extension DeliveryRunner {
 
     /// Publishes the backlog and the delayed readings for at most `drain`, then ends.
     func stop(drain: Duration) {
-        if drain > .zero { step(journal.stop()) }
+        if drain > .zero { journal.stop() }
         step(.stop(drain: drain))
     }
 

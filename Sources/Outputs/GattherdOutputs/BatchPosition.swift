@@ -15,6 +15,8 @@ struct BatchPosition: Sendable {
     private var completion = DeliveryCompletion()
     /// True if the journal has corrected times since entries were fetched.
     private(set) var isOutdated = false
+    /// The last gap that was returned; the same one is not returned again after entries were fetched again.
+    private var lastGap: JournalGap?
     var receiverCursor: ReceiverCursor
 
     init(isKeptByReceiver: Bool) {
@@ -83,9 +85,11 @@ struct BatchPosition: Sendable {
         queue?.startGathering(to: head, at: now)
     }
 
-    /// Appends a batch of the journal; returns the entries that it has lost, if any.
+    /// Appends a batch of the journal; returns the entries that it has lost, if any and not known.
     mutating func append(_ batch: JournalBatch, head: Int64?, at now: Duration) -> JournalGap? {
-        let gap = queue?.append(batch, recordsGaps: receiverCursor.isKept)
+        let found = queue?.append(batch, recordsGaps: receiverCursor.isKept)
+        let gap = found == lastGap ? nil : found
+        lastGap = found ?? lastGap
         guard let queue, queue.isEmpty else { return gap }
         // The cursor of a receiver that keeps it moves with the next entries.
         if !receiverCursor.isKept { cursor = queue.through }

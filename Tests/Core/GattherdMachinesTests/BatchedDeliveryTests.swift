@@ -82,6 +82,16 @@ import Testing
         #expect(world.machine.backlog == 0)
     }
 
+    @Test func `many readings in flight do not make batches small`() {
+        var world = proven(.seconds(1))
+        world.commit(4096)
+        world.answerAll()
+        #expect(world.unacknowledged.count == 4000)
+        #expect(world.batches[0].dropFirst().allSatisfy { $0.count == 100 })
+        world.runUntilIdle()
+        #expect(world.sessions[0] == Array(1...4097))
+    }
+
     @Test func `the broker's limit counts messages`() {
         var world = world()
         world.receiveMaximum = 3

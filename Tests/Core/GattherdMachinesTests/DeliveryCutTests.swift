@@ -30,6 +30,25 @@ import Testing
         #expect(world.batches.last == [[31]])
     }
 
+    @Test func `readings behind one that gathers are excluded from republication as well`() {
+        var world = World.connected(committed: 1)
+        world.passOn()
+        world.gathering = .seconds(60)
+        world.commit(1, stream: "slow")
+        world.passOn()
+        world.gathering = nil
+        world.commit(30)
+        world.answerAll()
+        for _ in 0..<4 {
+            world.acknowledge(first: 5)
+            world.reconnect(lastWill: world.session)
+        }
+        world.runUntilIdle(limit: .seconds(10))
+        #expect(world.sessions.last?.min() ?? 0 > 7)
+        world.runUntilIdle()
+        #expect(world.stored == 32)
+    }
+
     @Test func `a broker without the last will receives the same readings again, however often it stops`() {
         var world = World.connected(committed: 30)
         for _ in 0..<6 {

@@ -37,6 +37,31 @@ import Testing
         #expect(Array(world.receivedTimes.suffix(1000)) == times(1001...2000))
     }
 
+    /// Answers all requests, as a journal that has lost the entries 11 to 20.
+    private func answerAllWithGap(_ world: inout World) {
+        while let request = world.requests.first {
+            guard case .fetch(let after, _) = request, after < 20 else {
+                world.answerOne()
+                continue
+            }
+            world.requests.removeFirst()
+            let gap = JournalBatch(missing: JournalGap(after: after, through: 20, reason: "lost"))
+            world.step(.fetched(after < 10 ? world.batch(after: after, limit: 10 - Int(after)) : gap))
+        }
+    }
+
+    @Test func `a gap that is fetched again is not reported again`() {
+        var world = World.started(committed: 30)
+        world.fault = Self.down
+        for _ in 0..<2 {
+            answerAllWithGap(&world)
+            while world.calls.isEmpty, world.wait() { answerAllWithGap(&world) }
+            #expect(world.machine.output.fetched == 20)
+            world.correctTimes(by: Self.hour)
+        }
+        #expect(world.reports.count { if case .missing = $0 { true } else { false } } == 1)
+    }
+
     @Test func `the answer to a fetch from before a correction is not written`() {
         var world = World.started(committed: 10)
         world.answerAll()

@@ -1,3 +1,4 @@
+import CSQLite
 import GattherdLog
 import GattherdModel
 import TestKit
@@ -91,6 +92,24 @@ struct CorrectedReadingsTests {
         let mqtt = JournalConsumerOptions(name: "mqtt")
         for seq in [100, 150, 199] as [Int64] { #expect(tail.entries(after: seq, limit: 10, for: mqtt) == nil) }
         #expect(tail.entries(after: 200, limit: 10, for: mqtt)?.through == 201)
+    }
+
+    @Test func `a correction that becomes known meanwhile does not hide readings that are being moved`() throws {
+        let machine = Machine(error: -Self.day)
+        do {
+            let file = try open(machine)
+            try append(3000, to: file, machine)
+            machine.synchronise()
+            try append(1, to: file, machine)
+            while file.clock.currentShift?.phase != .samples { try file.upkeep() }
+            try file.upkeep()
+            try file.close()
+        }
+        let other = try SQLiteConnection(path: folder.database, flags: SQLITE_OPEN_READWRITE)
+        try other.execute("INSERT INTO clock (id, boot, offset, seq, seq_end, shift) VALUES (0, 'x', 0, -2, -1, 7)")
+        let file = try open(machine)
+        #expect(file.clock.pendingShifts.map(\.id).last == 0)
+        #expect(try correct(file, expecting: 3001) > 1)
     }
 
     @Test func `readings that wait for the second of two corrections have their right times`() throws {

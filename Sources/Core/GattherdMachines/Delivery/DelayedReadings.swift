@@ -23,6 +23,8 @@ struct DelayedReadings: Sendable {
     private var holds: [Hold] = []
 
     var isEmpty: Bool { delayed.isEmpty && holds.isEmpty }
+    /// True if a reading is to be published later.
+    var hasReadings: Bool { !delayed.isEmpty }
 
     /// Adds a reading, which replaces an earlier one of its stream.
     mutating func add(_ reading: JournalReading, gathering: Duration?, index: Int, at now: Duration) {

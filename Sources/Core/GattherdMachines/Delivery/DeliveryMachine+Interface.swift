@@ -132,7 +132,8 @@ extension DeliveryMachine {
         public var stableAfter = Duration.seconds(10)
         /// The pause after a reconnect, in which other subscribers reconnect to the broker as well.
         public var reconnectPause = Duration.seconds(2)
-        /// The time before a lost connection whose acknowledged readings are published again (at most 1000).
+        /// The time before a lost connection whose acknowledged readings are published again: at most 1000, and those
+        /// beyond the cursor.
         ///
         /// A broker that crashed may have lost readings that it had acknowledged and not yet forwarded.
         public var replay = Duration.seconds(2)

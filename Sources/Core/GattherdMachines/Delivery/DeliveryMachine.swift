@@ -303,7 +303,7 @@ public struct DeliveryMachine: Sendable {
 
     /// True if nothing is left to publish.
     private var isDrained: Bool {
-        guard let window, window.isEmpty else { return false }
+        guard let window, window.isEmpty, !window.hasDelayed else { return false }
         return journal.head.map { $0 <= window.fetched } ?? true
     }
 

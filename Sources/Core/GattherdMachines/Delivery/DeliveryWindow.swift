@@ -24,8 +24,8 @@ struct DeliveryWindow: Sendable {
     private var first = 0
     /// An index at or before the first unsent entry.
     private var next = 0
-    /// The number of entries after the cursor from which on no readings gather: they hold up the cursor, and with twice
-    /// as many nothing more is fetched.
+    /// The number of entries after the cursor from which on a gathering one must not hold it up: with twice as many
+    /// nothing more is fetched.
     private static let longestGatheringSpan = 2048
 
     /// The `seq` of the last reading returned by ``dequeueFirstOfEachStream(_:)``.
@@ -44,8 +44,12 @@ struct DeliveryWindow: Sendable {
     var pressing: Int { unsent - gathered.waiting }
     /// True if no more readings should gather.
     var isGatheringFull: Bool { gathered.waiting >= GatheredReadings.maximumWaiting }
-    /// True if gathering readings have held up the cursor for too many others.
-    var isHeldUp: Bool { gathered.waiting > 0 && span >= Self.longestGatheringSpan }
+    /// True if a gathering reading holds up the cursor for too many others.
+    var isHeldUp: Bool {
+        span >= Self.longestGatheringSpan && entries[first].state == .unsent && entries[first].group != nil
+    }
+    /// True if a suppressed reading will be published later.
+    var hasDelayed: Bool { delayed.hasReadings }
     /// The `seq` after which another run begins.
     var resumePoint: Int64 { delayed.held.map { min(trail.passedPoint, $0 - 1) } ?? trail.passedPoint }
     /// The number of entries after the cursor, whatever their state.
@@ -324,14 +328,19 @@ struct DeliveryWindow: Sendable {
         for index in entries.indices where entries[index].isKept { entries[index].isKept = false }
     }
 
-    /// Passes the readings that the last session acknowledged, up to the first other one.
+    /// Excludes the readings that the last session acknowledged from republication, up to the first other one of each
+    /// stream.
     ///
     /// The times at which the cursor passed them stay, so further sessions soon exclude them.
     mutating func passKept(at now: Duration) {
-        var index = first
-        while index < entries.count, entries[index].mayPass || entries[index].isKept {
-            if entries[index].state == .unsent { acknowledgeUnsent(index) }
-            index += 1
+        var others: Set<StreamKey> = []
+        for index in first..<entries.count where !entries[index].mayPass {
+            let stream = StreamKey(entries[index].reading)
+            if !entries[index].isKept {
+                others.insert(stream)
+            } else if entries[index].state == .unsent, !others.contains(stream) {
+                acknowledgeUnsent(index)
+            }
         }
         advance(at: now)
     }

@@ -10,7 +10,7 @@ final class JournalSource {
     private let journal: any JournalConsumer
     private let context: DeliveryContext
     private var filter = DeliveryFilter()
-    /// True once no reading is delayed any more.
+    /// True once delayed readings no longer wait for the end of their interval.
     private var isStopping = false
     /// True if a rule suppresses or gathers readings.
     private var isSelective: Bool
@@ -109,7 +109,6 @@ final class JournalSource {
             guard !rule.policy.isEverything else { continue }
             filter.select(reading, under: rule.policy, into: &selection, wall: wall, at: now)
         }
-        if isStopping { selection.delayed.subtract(filter.releaseAll()) }
         context.counters.suppressed.add(UInt64(selection.skipped.count + selection.delayed.count))
         return selection
     }
@@ -126,19 +125,18 @@ extension JournalSource {
 /// Delayed readings.
 extension JournalSource {
     /// The time at which the next delayed reading is due.
-    var nextRelease: Duration? { filter.nextRelease }
+    var nextRelease: Duration? { filter.nextRelease.map { isStopping ? .zero : $0 } }
 
     /// Returns the event that publishes the delayed readings that are due.
-    func release() -> DeliveryMachine.Event { released(filter.release(at: context.now)) }
+    func release() -> DeliveryMachine.Event {
+        isStopping ? releaseAll() : released(filter.release(at: context.now))
+    }
 
     /// Returns the event that publishes all delayed readings.
     func releaseAll() -> DeliveryMachine.Event { released(filter.releaseAll()) }
 
-    /// Returns the event that publishes all delayed readings; those that are fetched from now on are not delayed.
-    func stop() -> DeliveryMachine.Event {
-        isStopping = true
-        return releaseAll()
-    }
+    /// Makes delayed readings due as soon as there is no newer one to be fetched.
+    func stop() { isStopping = true }
 
     private func released(_ seqs: [Int64]) -> DeliveryMachine.Event {
         context.counters.delayed.add(UInt64(seqs.count))

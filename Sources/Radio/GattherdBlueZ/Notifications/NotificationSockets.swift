@@ -37,14 +37,10 @@ final class NotificationSockets {
             self?.received += 1
             deliver(octets, time)
         }
-        return try NotificationSocket(descriptor, in: openGroup(), deliver: counted, ended: ended)
-    }
-
-    private func openGroup() -> DescriptorGroup {
-        if let group { return group }
-        let group = DescriptorGroup(on: loop) { [weak self] in self?.receive() }
+        let group = group ?? DescriptorGroup(on: loop) { [weak self] in self?.receive() }
+        let socket = try NotificationSocket(descriptor, in: group, deliver: counted, ended: ended)
         self.group = group
-        return group
+        return socket
     }
 
     /// Reads the sockets that are ready, and leaves all unread for a while if packets are frequent.

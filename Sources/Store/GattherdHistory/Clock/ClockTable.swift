@@ -254,10 +254,10 @@ private enum ClockSQL {
         FROM clock WHERE boot = ?1 AND shift IS NULL ORDER BY id LIMIT 1
         """
 
-    /// The pending shifts.
+    /// The pending shifts, with the one in progress first: a shift of an earlier span may become known meanwhile.
     static let selectShifts = """
         SELECT id, shift, seq, seq_end, offset, time_end, phase, place, place_seq, place_ix, earliest
-        FROM clock WHERE shift IS NOT NULL ORDER BY id
+        FROM clock WHERE shift IS NOT NULL ORDER BY phase = 0 AND place = 0, id
         """
 
     /// Saves the progress of a shift.

@@ -26,7 +26,7 @@ package struct UnusedNumbers: Hashable, Sendable {
         let isContinued = gaps.last?.through == after
         let start = isContinued ? gaps.removeLast().after : after
         gaps.append(Gap(after: start, through: through))
-        if gaps.count > Self.most { gaps.removeFirst() }
+        trim()
     }
 
     /// Adds the gaps of `others` above `floor`, which is above all gaps here.
@@ -37,6 +37,11 @@ package struct UnusedNumbers: Hashable, Sendable {
     /// Adds gaps below all others.
     mutating func addLower(_ lower: UnusedNumbers) {
         gaps = lower.gaps + gaps
+        trim()
+    }
+
+    private mutating func trim() {
+        gaps.removeFirst(max(0, gaps.count - Self.most))
     }
 
     /// The count of unused numbers above `start`, up to and including `end`.
