@@ -195,6 +195,14 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [changed(.disconnecting, .waiting), .queue]
         ),
         LinkRow(
+            "the loss of bluetoothd does not change why a withdrawn device is not connected",
+            ready + [
+                .withdrawn(detail: "east's"), .disconnected(ticket: 3), .gone(.daemonLost, detail: "bluetoothd went"),
+            ],
+            .disconnected,
+            []
+        ),
+        LinkRow(
             "a pause of a withdrawn device ends without a turn",
             [
                 .seen(isConnected: false), .granted, .failed(radio, ticket: 1), .withdrawn(detail: "east's"),

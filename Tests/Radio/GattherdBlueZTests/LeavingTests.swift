@@ -147,6 +147,23 @@ import Testing
         }
     }
 
+    @Test func `changes during a renewal are not published, as the next load has them`() async throws {
+        try await Stage.run { stage in
+            _ = try await subscribed(stage)
+            await stage.fake.hang("Introspect")
+            async let renewal: Void = stage.central.reconnectToBus()
+            await stage.fake.waitForCall("Introspect")
+            await stage.fake.setConnected(false)
+            await stage.fake.makeRoundTrip()
+            try await stage.fake.release()
+            await renewal
+            try await stage.events.next { if case .unavailable = $0 { true } else { false } }
+            let known = stage.events.seen.count
+            try await stage.events.expect(.available)
+            #expect(!stage.events.seen[known...].contains(.disconnected(Stage.peripheral)))
+        }
+    }
+
     /// Performs `operation` in a task that is cancelled.
     private func cancelled(_ operation: @escaping @Sendable () async -> Void) async {
         let task = Task {

@@ -66,6 +66,8 @@ extension LinkMachine {
         switch state {
         case .disconnecting, .held:
             return ended
+        case .disconnected where withdrawal != nil:
+            return ended + leaveQueue() + closeSession()
         case .waiting, .disconnected, .backingOff, .connecting, .discovering, .preparing, .ready, .failed:
             let isChange = state != .disconnected || self.reason != reason
             return leaveQueue() + closeSession() + (isChange ? move(to: .disconnected, reason: reason, detail) : [])

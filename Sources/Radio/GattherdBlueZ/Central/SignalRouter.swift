@@ -92,24 +92,29 @@ final class SignalRouter {
         switch event {
         case .disconnected(let id):
             linkEnded(id)
-            parts.events.push(event)
+            push(event)
             publishEndReason(id)
         case .peripheralRemoved(let id):
             parts.links.removeCancellations(of: id)
-            parts.events.push(event)
+            push(event)
             parts.waiters.wake(id)
         case .peripheralChanged(let status):
-            parts.events.add(event)
+            if !parts.client.isLeaving { parts.events.add(event) }
             scheduleFlush()
             parts.waiters.wake(status.id)
         case .adapterChanged(let status):
             if !status.isPowered { parts.discovery.recordEnd(on: status.address) }
-            parts.events.push(event)
+            push(event)
         case .adapterRemoved(let address):
             parts.discovery.recordEnd(on: address)
-            parts.events.push(event)
-        default: parts.events.push(event)
+            push(event)
+        default: push(event)
         }
+    }
+
+    /// Publishes an event, unless bluetoothd is being left: all objects count as unknown then, until the next load.
+    private func push(_ event: CentralEvent) {
+        if !parts.client.isLeaving { parts.events.push(event) }
     }
 
     /// Wakes the consumers of events and advertisements when all messages of this turn are handled.
@@ -145,7 +150,7 @@ final class SignalRouter {
     private func tablePassed(_ deadline: TableChanges.Deadline, of id: PeripheralID) {
         switch deadline {
         case .quiet:
-            parts.events.push(.servicesChanged(id))
+            push(.servicesChanged(id))
             parts.waiters.wake(id)
         case .hold: parts.notifications.endHeldSessions(of: id)
         }
@@ -158,8 +163,8 @@ final class SignalRouter {
     private func publishEndReason(_ id: PeripheralID) {
         let owner = parts.client.owner
         loop.schedule(after: Self.endReasonDelay) { [weak self] in
-            guard let parts = self?.parts, parts.client.owner == owner else { return }
-            parts.events.push(.linkEnded(id, parts.objects.tree.endReason(id)))
+            guard let self, parts.client.owner == owner else { return }
+            push(.linkEnded(id, parts.objects.tree.endReason(id)))
         }
     }
 
