@@ -219,6 +219,19 @@ private struct WatchedLink {
         #expect(link.steps.contains { $0.step == .resume })
     }
 
+    @Test func `a link without limits is probed again until bluetoothd answers`() {
+        var link = WatchedLink([.never], periods: [.seconds(1)])
+        link.next = [nil]
+        link.run(for: .seconds(10))
+        link.isServiceFrozen = true
+        link.watch.doubt(at: link.now)
+        link.run(for: .seconds(60))
+        #expect(link.steps.contains { if case .stall = $0.step { true } else { false } })
+        link.isServiceFrozen = false
+        link.run(for: .seconds(30))
+        #expect(link.steps.last?.step == .resume)
+    }
+
     @Test func `a device heard advertising is probed at once, but not at each advertisement`() {
         var link = WatchedLink([.learned], periods: [.seconds(1)])
         link.next = [nil]

@@ -71,12 +71,18 @@ public struct SilenceWatch: Equatable, Sendable {
         case limit
     }
 
+    /// A probe that bluetoothd has not answered.
+    private struct UnansweredProbe: Equatable {
+        let stream: Int
+        let since: Duration
+    }
+
     private let policy: Policy
     private var streams: [StreamSilence]
     /// The time of the last sign of life of the peripheral.
     private var alive: Duration
-    /// The time at which a probe last found bluetoothd unresponsive; `nil` while it answers.
-    private var stalledAt: Duration?
+    /// The last probe, if bluetoothd has not answered it; `nil` while it answers.
+    private var unanswered: UnansweredProbe?
     private var doubts: AdvertisementDoubts
 
     /// Creates a watch for one link.
@@ -122,7 +128,10 @@ public struct SilenceWatch: Equatable, Sendable {
 
     /// Returns the step that is due, if any.
     public mutating func next(at now: Duration) -> Step? {
-        if let stalledAt, alive > stalledAt { return resume() }
+        if let unanswered {
+            if alive > unanswered.since { return resume() }
+            if now >= unanswered.since + policy.retry { return .probe(stream: unanswered.stream) }
+        }
         if doubts.startProbe() { return .probe(stream: 0) }
         while let index = streams.firstIndex(where: { $0.isDue(at: now) }) {
             if streams[index].wasKeptPastStatedLimit { return recycle(index, .limit, at: now) }
@@ -156,19 +165,19 @@ public struct SilenceWatch: Equatable, Sendable {
         where index == stream || streams[index].isDue(at: now) && !streams[index].hasStatedLimit {
             streams[index].postpone(at: now)
         }
-        return stalledAt == nil ? nil : resume()
+        return unanswered == nil ? nil : resume()
     }
 
     private mutating func stall(_ stream: Int, at now: Duration) -> Step {
         for index in streams.indices where index == stream || streams[index].isDue(at: now) {
             streams[index].repeatProbe(at: now)
         }
-        stalledAt = now
+        unanswered = UnansweredProbe(stream: stream, since: now)
         return .stall(stream: stream, silence: silence(of: stream, at: now))
     }
 
     private mutating func resume() -> Step {
-        stalledAt = nil
+        unanswered = nil
         return .resume
     }
 
@@ -182,13 +191,15 @@ public struct SilenceWatch: Equatable, Sendable {
     /// The time of the next count and of the next call of ``next(at:)``.
     public func deadline(at now: Duration) -> Duration {
         guard !doubts.isDue else { return now }
-        return streams.compactMap { $0.deadline(after: now) }.min() ?? now + policy.longestPause
+        let repetition = unanswered.map { $0.since + policy.retry }
+        let deadlines = streams.map { $0.deadline(after: now) } + [repetition]
+        return deadlines.compactMap(\.self).min() ?? now + policy.longestPause
     }
 
     /// Returns true if no stream has new values and no step is due, so that a count would change nothing.
     public func isIdle(_ counts: [UInt64], at now: Duration) -> Bool {
         let isSilent = zip(streams, counts).allSatisfy { $0.isCounted($1) }
-        return isSilent && !doubts.isDue && !streams.contains { $0.isDue(at: now) }
+        return isSilent && unanswered == nil && !doubts.isDue && !streams.contains { $0.isDue(at: now) }
     }
 }
 
