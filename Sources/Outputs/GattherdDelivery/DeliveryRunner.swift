@@ -112,7 +112,7 @@ final class DeliveryRunner {
     /// Records the facts that devices report about themselves, for their descriptions.
     private func recordFacts(_ batch: [DeliveryMessage]) {
         for reading in batch.lazy.flatMap(\.readings) where DeviceFacts.contains(reading.stream) {
-            messages.record(reading)
+            if !readings.isOfRemoved(reading) { messages.record(reading) }
         }
     }
 
@@ -200,7 +200,7 @@ extension DeliveryRunner {
 
     private func removed(_ device: String) {
         journal.remove(device)
-        readings.remove(device)
+        readings.remove(device, through: machine.head ?? 0, after: machine.cursor ?? 0)
         step(.dismissed(device: device))
     }
 }

@@ -321,6 +321,32 @@ struct SessionTests {
         }
     }
 
+    @Test func `waiting readings of a device are not retained for another one that has its name now`() async throws {
+        let (retained, mayAnswer) = (LatestValue<[Int64: Bool]>([:]), LatestValue(false))
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            client.serve { packet in
+                guard let seq = packet.seq else { return }
+                retained.update { $0[seq] = packet.flags & 1 != 0 }
+                while !mayAnswer.state { _ = client.hasMore(within: 10) }
+            }
+        }
+        let log = TestLog()
+        let delivery = try broker.delivery(log)
+        delivery.enrol(["lamp": "C0:FF:EE:00:00:01"])
+        log.commit(4, device: "lamp")
+        await delivery.running {
+            for await flags in retained.watch() where !flags.isEmpty { break }
+            delivery.remove(device: "lamp")
+            delivery.enrol(["lamp": "C0:FF:EE:00:00:02"])
+            await delivery.roundTrip()
+            log.commit(2, device: "lamp")
+            mayAnswer.set(true)
+            for await flags in retained.watch() where flags.count == 6 { break }
+        }
+        #expect(retained.state == [1: true, 2: false, 3: false, 4: false, 5: true, 6: true])
+    }
+
     @Test func `state that a busy broker refuses is published again`() async throws {
         let attempts = LatestValue(0)
         let broker = try FakeBroker { client, _ in

@@ -36,6 +36,9 @@ public struct DeliveryMachine: Sendable {
     /// The last `seq` that the broker has acknowledged with all before it; `nil` until known.
     public var cursor: Int64? { window?.cursor }
 
+    /// The newest committed `seq`; `nil` until known.
+    public var head: Int64? { journal.head }
+
     /// An upper bound of committed and unacknowledged readings; `seq` may have gaps.
     public var backlog: Int64 {
         guard let head = journal.head, let window else { return 0 }

@@ -14,6 +14,8 @@ final class ReadingPublisher {
     /// True if the limit was learned from lost sessions.
     private var isLimitLearned = false
     private var streams = PublishedStreams()
+    /// The newest reading at the removal of a device, by the device's name.
+    private var lastOfRemoved: [String: Int64] = [:]
     var rules: PublishingRules {
         didSet { updateStreams() }
     }
@@ -97,7 +99,8 @@ final class ReadingPublisher {
         let topic = stream.topic
         guard admission.admits(topic) else { return readings.outcomes(.setAside("the topic is set aside")) }
         guard !admission.defers(topic) else { return readings.outcomes(.deferred) }
-        let rule = rule(of: stream)
+        var rule = rule(of: stream)
+        if let last = readings.last, isOfRemoved(last) { rule.isRetained = false }
         do throws(MQTTRefusal) {
             // Before the readings: when these are acknowledged, the broker has the bare values as well.
             if rule.hasScalars { try publishScalars(readings, rule, to: session) }
@@ -123,8 +126,23 @@ final class ReadingPublisher {
         }
     }
 
-    /// Removes the readings of a removed device.
-    func remove(_ device: String) { streams.remove(device) }
+    /// Removes the retained readings of a removed device.
+    ///
+    /// - Parameters:
+    ///   - device: The name, which another device may have now.
+    ///   - head: The newest number in the journal.
+    ///   - cursor: The number up to which no reading waits.
+    func remove(_ device: String, through head: Int64, after cursor: Int64) {
+        streams.remove(device)
+        lastOfRemoved = lastOfRemoved.filter { $0.value > cursor }
+        lastOfRemoved[device] = head
+    }
+
+    /// True if the device of the reading was removed: the reading is no state of another one of that name.
+    func isOfRemoved(_ reading: JournalReading) -> Bool {
+        guard !lastOfRemoved.isEmpty, let last = lastOfRemoved[reading.device] else { return false }
+        return reading.seq <= last
+    }
 
     /// The newest reading of each topic without one in the session of this number or a later one.
     func missing(since session: Int) -> [JournalReading] {
