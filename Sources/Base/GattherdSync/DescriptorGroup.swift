@@ -6,8 +6,8 @@ import Glibc
 /// A loop watches them as one descriptor. Its watch can be paused without a system call for each of them. On the loop's
 /// thread only.
 public final class DescriptorGroup {
-    /// The most descriptors whose handlers one call of ``callHandlers()`` calls.
-    private static let most = 64
+    /// The maximum number of handlers that one call of ``callHandlers()`` calls.
+    private static let handlersPerCall = 64
 
     private let loop: EventLoop
     private let ready: () -> Void
@@ -57,13 +57,13 @@ public final class DescriptorGroup {
     /// - Returns: False if more descriptors may be ready.
     public func callHandlers() -> Bool {
         loop.checkIsolated()
-        var events = unsafe [epoll_event](repeating: epoll_event(), count: Self.most)
-        let count = unsafe clinux_epoll_wait(descriptors.poll, &events, Int32(Self.most), 0)
+        var events = unsafe [epoll_event](repeating: epoll_event(), count: Self.handlersPerCall)
+        let count = unsafe clinux_epoll_wait(descriptors.poll, &events, Int32(Self.handlersPerCall), 0)
         for index in 0..<max(0, Int(count)) {
             let event = unsafe events[index]
             unsafe descriptors.handler(of: event.data.u64)?(DescriptorEvents(events: event.events))
         }
-        return count < Self.most
+        return count < Self.handlersPerCall
     }
 
     /// Reports nothing until ``resume()``.

@@ -6,6 +6,9 @@ import GattherdModel
 ///
 /// On the loop's thread only.
 final class ReadingPublisher {
+    /// The maximum number of removed devices whose waiting readings are known; the broker's messages name some of them.
+    private static let maximumRemoved = 1000
+
     private let context: DeliveryContext
     private let admission: TopicAdmission
     /// The buffer of payloads, whose capacity is used again.
@@ -135,7 +138,7 @@ final class ReadingPublisher {
     func remove(_ device: String, through head: Int64, after cursor: Int64) {
         streams.remove(device)
         lastOfRemoved = lastOfRemoved.filter { $0.value > cursor }
-        lastOfRemoved[device] = head
+        if head > cursor, lastOfRemoved.count < Self.maximumRemoved { lastOfRemoved[device] = head }
     }
 
     /// True if the device of the reading was removed: the reading is no state of another one of that name.

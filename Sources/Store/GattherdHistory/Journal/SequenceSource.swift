@@ -90,7 +90,7 @@ final class SequenceSource {
 
     /// Records that the numbers assigned after `seq` belong to a failed commit.
     ///
-    /// They are not assigned again: after an I/O error it is unknown if the commit reached the disk.
+    /// The numbers are not assigned again, because after an I/O error it is unknown if the commit reached the disk.
     func addUnused(after seq: Int64) { unused.add(after: seq, through: last) }
 }
 

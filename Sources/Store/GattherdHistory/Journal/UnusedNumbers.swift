@@ -13,7 +13,7 @@ package struct UnusedNumbers: Hashable, Sendable {
     /// The smallest gap that is found in a file; smaller ones count as entries.
     fileprivate static let smallest: Int64 = 100
     /// The maximum number of gaps; beyond it the numbers of the lowest one count as entries.
-    private static let most = 4096
+    private static let maximumGaps = 4096
 
     /// The gaps, in ascending order.
     private var gaps: [Gap] = []
@@ -41,7 +41,7 @@ package struct UnusedNumbers: Hashable, Sendable {
     }
 
     private mutating func trim() {
-        gaps.removeFirst(max(0, gaps.count - Self.most))
+        gaps.removeFirst(max(0, gaps.count - Self.maximumGaps))
     }
 
     /// The count of unused numbers above `start`, up to and including `end`.
