@@ -38,7 +38,7 @@ final class ProfileDecoder<Profile: NativeProfile>: AnyDecoder {
     }
 
     override func decode(_ index: Int, _ payload: Span<UInt8>, into sink: SampleSink) throws(PayloadError) {
-        guard streams.indices.contains(index) else { throw .invalid(reason: "there is no stream \(index)") }
+        guard index >= 0, index < streams.count else { throw .invalid(reason: "there is no stream \(index)") }
         var cursor = PayloadCursor(payload)
         try streams[index](&profile, &cursor, sink)
     }

@@ -24,7 +24,7 @@ import Testing
     private var batch = DeliveryBatch(sentAt: .zero)
 
     @Test mutating func `a message keeps the place of its first reading`() {
-        batch.open(7)
+        batch.open(7, expecting: 2)
         batch.add(Self.reading(1), to: 7)
         batch.append(Self.reading(2))
         batch.add(Self.reading(3), to: 7)
@@ -37,21 +37,21 @@ import Testing
     }
 
     @Test mutating func `a closed group needs another message`() {
-        batch.open(7)
+        batch.open(7, expecting: 2)
         batch.add(Self.reading(1), to: 7)
         batch.close(7)
-        #expect(!batch.isOpen(7) && batch.isEmpty(7))
-        batch.open(7)
+        #expect(!batch.isOpen(7))
+        batch.open(7, expecting: 2)
         batch.add(Self.reading(2), to: 7)
         batch.close(7)
         #expect(batch.messages == [.batch([Self.reading(1)]), .batch([Self.reading(2)])])
     }
 
     @Test mutating func `a message is full with the most readings that a message may have`() {
-        batch.open(7)
-        for seq in 1..<Int64(GatheredReadings.maximumReadings) { batch.add(Self.reading(seq), to: 7) }
-        #expect(!batch.isFull(7))
-        batch.add(Self.reading(0), to: 7)
-        #expect(batch.isFull(7))
+        batch.open(7, expecting: 1)
+        let last = Int64(GatheredReadings.maximumReadings)
+        let messages = (1...last).map { batch.add(Self.reading($0), to: 7) }
+        #expect(messages.map(\.isFull) == (1...last).map { $0 == last })
+        #expect(messages.map(\.isFirst) == (1...last).map { $0 == 1 })
     }
 }

@@ -10,8 +10,11 @@ struct DeliveryBatch {
         var readings: [JournalReading] = []
         var bytes = 0
 
-        var isFull: Bool {
-            readings.count >= GatheredReadings.maximumReadings || bytes >= GatheredReadings.maximumBytes
+        mutating func add(_ reading: JournalReading) -> (isFirst: Bool, isFull: Bool) {
+            readings.append(reading)
+            bytes += reading.size
+            let isFull = readings.count >= GatheredReadings.maximumReadings || bytes >= GatheredReadings.maximumBytes
+            return (readings.count == 1, isFull)
         }
     }
 
@@ -29,27 +32,25 @@ struct DeliveryBatch {
 
     func isOpen(_ group: Int) -> Bool { openMessages[group] != nil }
 
-    /// True if the group has no open message, or one without readings.
-    func isEmpty(_ group: Int) -> Bool { openMessages[group]?.readings.isEmpty ?? true }
-
-    /// True if the open message of the group must not get more readings.
-    func isFull(_ group: Int) -> Bool { openMessages[group]?.isFull ?? false }
-
     /// Appends a message of one reading.
     mutating func append(_ reading: JournalReading) {
         messages.append(.reading(reading))
     }
 
-    /// Opens a message after the existing ones.
-    mutating func open(_ group: Int) {
-        openMessages[group] = OpenMessage(index: messages.count)
+    /// Opens a message after the existing ones, with room for the expected number of readings.
+    mutating func open(_ group: Int, expecting count: Int) {
+        var message = OpenMessage(index: messages.count)
+        message.readings.reserveCapacity(min(count, GatheredReadings.maximumReadings))
+        openMessages[group] = message
         messages.append(.batch([]))
     }
 
     /// Adds a reading to the open message of its group.
-    mutating func add(_ reading: JournalReading, to group: Int) {
-        openMessages[group]?.readings.append(reading)
-        openMessages[group]?.bytes += reading.size
+    ///
+    /// - Returns: `isFirst` if it is the message's first one, and `isFull` if the message must not get more.
+    @discardableResult
+    mutating func add(_ reading: JournalReading, to group: Int) -> (isFirst: Bool, isFull: Bool) {
+        openMessages[group]?.add(reading) ?? (isFirst: false, isFull: false)
     }
 
     /// Counts one more reading that was published before.

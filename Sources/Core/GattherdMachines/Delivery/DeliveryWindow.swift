@@ -133,7 +133,7 @@ struct DeliveryWindow: Sendable {
         }
         if !batch.isOpen(group) {
             guard isRoom, gathered.isDue(group, at: now) else { return false }
-            batch.open(group)
+            batch.open(group, expecting: gathered.count(group))
         }
         add(index, to: group, in: &batch)
         return true
@@ -142,11 +142,11 @@ struct DeliveryWindow: Sendable {
     /// Adds a reading to the open message of its group.
     private mutating func add(_ index: Int, to group: Int, in batch: inout DeliveryBatch) {
         let reading = entries[index].reading
-        entries[index].isFirst = batch.isEmpty(group)
-        batch.add(reading, to: group)
-        gathered.remove(reading, from: group)
+        let message = batch.add(reading, to: group)
+        entries[index].isFirst = message.isFirst
+        let left = gathered.remove(reading, from: group)
         markSent(index, in: &batch)
-        if gathered.count(group) == 0 || batch.isFull(group) { batch.close(group) }
+        if left == 0 || message.isFull { batch.close(group) }
     }
 
     /// The number of messages that are due.
@@ -360,17 +360,22 @@ struct DeliveryWindow: Sendable {
         if let group = entries[index].group { gathered.putBack(entries[index].reading, to: group) }
     }
 
-    /// Returns the index of `seq`; checks the oldest entry first, because acknowledgements nearly always arrive in
-    /// order.
+    /// Returns the index of `seq`.
+    ///
+    /// Each entry has a higher number than the one before. The distances from the first and from the last number
+    /// therefore bound the index, and as few numbers are left out, hardly anything is left to search.
     private func index(of seq: Int64) -> Int? {
-        var low = first
-        var high = entries.count
-        guard low < high, entries[low].reading.seq != seq else { return low < high ? low : nil }
+        guard first < entries.count else { return nil }
+        let end = entries.count - 1
+        let (lowest, highest) = (entries[first].reading.seq, entries[end].reading.seq)
+        guard lowest <= seq, seq <= highest else { return nil }
+        var low = max(first, end - Int(clamping: highest - seq))
+        var high = min(end, first + Int(clamping: seq - lowest))
         while low < high {
             let middle = (low + high) / 2
             if entries[middle].reading.seq < seq { low = middle + 1 } else { high = middle }
         }
-        return low < entries.count && entries[low].reading.seq == seq ? low : nil
+        return entries[low].reading.seq == seq ? low : nil
     }
 
     /// Removes entries before the replay point, once there are enough to justify moving the rest.

@@ -93,13 +93,15 @@ struct GatheredReadings: Sendable {
         waiting += 1
     }
 
-    /// Removes a reading that is sent.
-    mutating func remove(_ reading: JournalReading, from number: Int) {
-        guard var group = groups[number] else { return }
+    /// Removes a reading that is sent; returns the number of readings of its group that still wait.
+    @discardableResult
+    mutating func remove(_ reading: JournalReading, from number: Int) -> Int {
+        guard var group = groups[number] else { return 0 }
         group.count -= 1
         group.bytes -= reading.size
         groups[number] = group.count > 0 ? group : nil
         waiting -= 1
+        return group.count
     }
 
     /// True if no stream gathers readings.

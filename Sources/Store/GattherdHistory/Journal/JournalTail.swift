@@ -26,8 +26,8 @@ final class JournalTail: Sendable {
 
         mutating func trim(to capacity: Int) {
             let passed = positions.values.min() ?? end
-            while let first = entries.first, first.seq <= passed || entries.bytes > capacity {
-                floor = first.seq
+            while let first = entries.firstSeq, first <= passed || entries.bytes > capacity {
+                floor = first
                 entries.removeFirst()
             }
         }
@@ -123,7 +123,8 @@ private struct EntryQueue: Sendable {
     private var start = 0
     private(set) var bytes = 0
 
-    var first: JournalEntry? { start < entries.count ? entries[start] : nil }
+    /// The number of the first entry; `nil` without any.
+    var firstSeq: Int64? { start < entries.count ? entries[start].seq : nil }
 
     mutating func append(_ entry: JournalEntry) {
         entries.append(entry)
