@@ -37,7 +37,10 @@ extension CommandSpec {
         summary: "bring the central database to the version of this gattherd",
         positionals: [fleetURL],
         options: fleetOptions,
-        details: "\(fleetURLHelp) Upgrade the central database first, then the gateways. There is no way back.",
+        details: """
+            \(fleetURLHelp) Upgrade the central database first, then the gateways. There is no way back. Rows that have
+            no partition yet are moved afterwards, day by day. If that is interrupted, repeat the command.
+            """,
         exits: fleetExits,
         examples: ["gattherd fleet upgrade postgresql://postgres@localhost/gattherd"],
         run: { (arguments) throws(CommandFailure) in try await FleetCommands(arguments).install(isNew: false) }
@@ -126,12 +129,23 @@ struct FleetCommands {
 
     func install(isNew: Bool) async throws(CommandFailure) {
         do throws(FleetDatabase.Failure) {
-            let result = try await fleet.install(isNew: isNew)
+            var line = ProgressLine("days", isBusy: false, stride: 1)
+            let result = try await fleet.install(
+                isNew: isNew,
+                progress: { moved, all in line.advance { Double(moved) / Double(all) } }
+            )
+            line.finish()
             let change = result.before == result.now ? "is of version" : "now has version"
             Terminal.say("the schema in \(url) \(change) \(result.now)")
+            if let rows = result.unmoved { throw FleetDatabase.Failure(Self.words(rows)) }
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(error)")
         }
+    }
+
+    private static func words(_ rows: FleetDatabase.UnmovedRows) -> String {
+        let days = rows.days.map { "\($0) partitions" } ?? "partitions"
+        return "rows of \(days) could not be moved; repeat this command: \(rows.problem)"
     }
 
     func add() async throws(CommandFailure) {

@@ -70,25 +70,58 @@ enum FleetBlocks {
             END LOOP;
         END $$;
 
-        -- Moves rows to partitions that could not be made when the rows came. PostgreSQL reads the default partition for
-        -- each of them: receptions of wrong clocks, which are there too, must not let an upgrade take hours.
-        CREATE OR REPLACE FUNCTION gattherd.move_stranded(most bigint) RETURNS void
+        -- The days of rows whose partitions could not be made when the rows came, with the size up to which a default
+        -- partition is read for each of them. PostgreSQL reads it for each: receptions of wrong clocks, which are there
+        -- too, must not let an upgrade take hours.
+        CREATE OR REPLACE FUNCTION gattherd.stranded(most bigint) RETURNS TABLE (parent text, day bigint, size bigint)
         LANGUAGE plpgsql AS $$
         DECLARE
-            parent text;
-            size bigint;
-            days bigint[];
-            day bigint;
+            near record;
         BEGIN
+            SELECT * INTO near FROM gattherd.near();
             FOREACH parent IN ARRAY ARRAY['sample', 'minute', 'reception', 'duplicate'] LOOP
                 size := CASE WHEN parent IN ('sample', 'minute') THEN most ELSE least(most, 268435456) END;
                 CONTINUE WHEN pg_relation_size('gattherd.' || parent || '_other') > size;
-                EXECUTE format('SELECT coalesce(array_agg(DISTINCT gattherd.floored(o.ts, 86400000000)), ''{}'') '
-                    'FROM gattherd.%I o', parent || '_other') INTO days;
-                FOREACH day IN ARRAY days LOOP
-                    EXIT WHEN NOT gattherd.make_block(parent, day, size);
+                FOR day IN EXECUTE format('SELECT DISTINCT gattherd.floored(o.ts, 86400000000) FROM gattherd.%I o '
+                    'WHERE o.ts BETWEEN $1 AND $2 ORDER BY 1 DESC', parent || '_other')
+                    USING near.low, near.high + 11 * 86400000000
+                LOOP
+                    RETURN NEXT;
                 END LOOP;
             END LOOP;
+        END $$;
+
+        -- Moves these rows to partitions; not those of a default partition that somebody holds for long.
+        CREATE OR REPLACE FUNCTION gattherd.move_stranded(most bigint) RETURNS void
+        LANGUAGE plpgsql AS $$
+        DECLARE
+            stray record;
+            held text := '';
+        BEGIN
+            FOR stray IN SELECT * FROM gattherd.stranded(most) LOOP
+                CONTINUE WHEN stray.parent = held;
+                IF NOT gattherd.make_block(stray.parent, stray.day, stray.size) THEN held := stray.parent; END IF;
+            END LOOP;
+        END $$;
+
+        -- Shrinks the files of default partitions without rows, up to this size: no partitions are made while they are
+        -- large, and DELETE leaves their pages. A query that sees rows where they were before a move must have locked
+        -- the table by now, so this comes in a later transaction than the move.
+        CREATE OR REPLACE FUNCTION gattherd.shrink_others(most bigint) RETURNS void
+        LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+        DECLARE
+            other text;
+            is_used boolean;
+        BEGIN
+            FOREACH other IN ARRAY ARRAY['sample_other', 'minute_other', 'reception_other', 'duplicate_other'] LOOP
+                CONTINUE WHEN pg_relation_size('gattherd.' || other) NOT BETWEEN 16777216 AND most;
+                EXECUTE format('SELECT EXISTS (SELECT FROM gattherd.%I)', other) INTO is_used;
+                CONTINUE WHEN is_used;
+                EXECUTE format('LOCK TABLE gattherd.%I IN ACCESS EXCLUSIVE MODE', other);
+                EXECUTE format('SELECT EXISTS (SELECT FROM gattherd.%I)', other) INTO is_used;
+                IF NOT is_used THEN EXECUTE format('TRUNCATE gattherd.%I', other); END IF;
+            END LOOP;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN RETURN;
         END $$;
         """#
 }

@@ -16,6 +16,8 @@ package final class FleetDatabase: Sendable {
         /// The version before; 0 for none.
         package let before: Int
         package let now: Int
+        /// The rows that are still without a partition; `nil` if there are none.
+        package var unmoved: UnmovedRows?
     }
 
     /// A gateway that may write, with the password of its role.
@@ -40,7 +42,7 @@ package final class FleetDatabase: Sendable {
     /// Continues as the owner of the tables, so that all objects have one owner, with whose rights the functions run.
     ///
     /// The schema itself may belong to another role.
-    private static let becomeOwner = """
+    static let becomeOwner = """
         DO $$ BEGIN EXECUTE format('SET LOCAL ROLE %I', (
             SELECT pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c
             WHERE c.oid = 'gattherd.version'::regclass)); END $$
@@ -58,7 +60,6 @@ package final class FleetDatabase: Sendable {
                 role);
         END $$;
         REVOKE ALL ON FUNCTION gattherd.admit FROM PUBLIC;
-        SELECT gattherd.move_stranded(9223372036854775807);
         DO $$
         DECLARE role name;
         BEGIN
@@ -70,9 +71,9 @@ package final class FleetDatabase: Sendable {
             END LOOP;
         END $$;
         """#
-    /// The time for a transaction that changes the schema, and for a page of a long history: rows of years are moved or
-    /// sorted first.
-    private static let longest = Duration.seconds(600)
+    /// The time for a transaction that changes the schema or moves the rows of a day, and for a page of a long history:
+    /// rows of years are sorted first.
+    static let longest = Duration.seconds(600)
     /// The time for a query of a few rows, for which a person waits.
     private static let queryLimit = Duration.seconds(60)
     /// The number of rows of a page.
@@ -89,17 +90,27 @@ package final class FleetDatabase: Sendable {
         (self.client, self.url) = (client, url)
     }
 
-    /// Makes or upgrades the schema in one transaction.
+    /// Makes or upgrades the schema in one transaction, and then moves rows without a partition, day by day.
     ///
     /// - Parameters:
     ///   - isNew: False if there must be a schema already.
     ///   - steps: The steps of the newest version.
+    ///   - limit: The time for the rows of one day.
+    ///   - progress: Called with the number of moved days, and that of all.
     /// - Returns: The versions.
     /// - Throws: ``Failure`` if the database is unsuitable, of a newer version, or from before the first release.
     package func install(
         isNew: Bool,
-        steps: [String] = FleetDatabase.steps
+        steps: [String] = FleetDatabase.steps,
+        limit: Duration = FleetDatabase.longest,
+        progress: (Int, Int) -> Void = { _, _ in }
     ) async throws(Failure) -> Installation {
+        var installation = try await installSchema(isNew: isNew, steps)
+        installation.unmoved = await moveStrandedRows(within: limit, progress)
+        return installation
+    }
+
+    private func installSchema(isNew: Bool, _ steps: [String]) async throws(Failure) -> Installation {
         try await transaction { (connection) throws(PostgresError) in
             let server = try connection.rows(
                 "SELECT current_setting('server_version_num'), current_setting('server_encoding')"
@@ -232,11 +243,12 @@ package final class FleetDatabase: Sendable {
     }
 
     func transaction<Value: Sendable>(
+        within limit: Duration = FleetDatabase.longest,
         _ body: @escaping @Sendable (FleetTransaction) throws(PostgresError) -> Outcome<Value>
     ) async throws(Failure) -> Value {
         let outcome: Outcome<Value>
         do throws(PostgresError) {
-            outcome = try await client.perform(within: Self.longest) { (connection, call) throws(PostgresError) in
+            outcome = try await client.perform(within: limit) { (connection, call) throws(PostgresError) in
                 try FleetTransaction(connection, call).perform(body)
             }
         } catch {

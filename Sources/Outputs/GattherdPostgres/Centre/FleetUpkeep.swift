@@ -32,6 +32,7 @@ enum FleetUpkeep {
             IF job.claimed_by IS DISTINCT FROM session_user THEN RETURN false; END IF;
             IF gattherd.retire_extents() OR gattherd.drop_block() OR gattherd.delete_rows() THEN RETURN true; END IF;
             -- Last, because that may take longer than the caller waits.
+            PERFORM gattherd.shrink_others(268435456);
             PERFORM gattherd.make_blocks_ahead();
             PERFORM gattherd.move_stranded(33554432);
             UPDATE gattherd.upkeep SET claimed_by = NULL WHERE task = 'retention';
