@@ -291,7 +291,7 @@ public struct LeaseMachine: Sendable {
             state.received(row, request, at: now)
             let wasOwner = state.isOwner
             state.follow(row, request.operation, of: gateway, policy, sent: answered.sent, at: now)
-            if wasOwner, !state.isOwner { effects.append(.handedOver(device: request.device, .expired)) }
+            if wasOwner, !state.isOwner { effects.append(.handedOver(device: request.device, state.lossCause)) }
             if state.role == .standby || state.role == .alone { state.reason = outlook(state, at: now).reason }
             effects += store(state, request.device, at: now)
         }

@@ -112,7 +112,8 @@ struct LeaseState: Sendable {
             (isAdmitted, renewedAt) = (true, sent)
             reach.beginOwnership(policy.claimGrace, at: now)
         case (.renew(let epoch), .owner(var grant)) where grant.epoch == epoch:
-            guard isOurs, row.epoch == epoch, row.isGranted else { return leave(row) }
+            guard isOurs, row.epoch == epoch else { return leave(row) }
+            guard row.isGranted else { return refuse(grant, row, gateway, at: now) }
             grant.until = sent + policy.duration
             (role, renewedAt) = (.owner(grant), sent)
         case (.renew(let epoch), .releasing(let grant, _)) where grant.epoch == epoch:
@@ -122,6 +123,15 @@ struct LeaseState: Sendable {
             if row.epoch != grant.epoch || row.owner != gateway { leave(row) }
         default: break
         }
+    }
+
+    /// Gives up a lease that the centre does not renew.
+    ///
+    /// If a list leaves this gateway out, the lease must be released: the others would wait for its end.
+    private mutating func refuse(_ grant: Grant, _ row: LeaseRow, _ gateway: String, at now: Duration) {
+        guard excludes(gateway) else { return leave(row) }
+        release(grant, .excluded, at: now)
+        reason = problem(of: gateway, isFull: false, at: now) ?? reason
     }
 
     /// Stops being the owner.
@@ -196,6 +206,9 @@ struct LeaseState: Sendable {
     }
 
     var isOwner: Bool { if case .owner = role { true } else { false } }
+
+    /// The cause for which an owner has stopped being it by the answer of the centre.
+    var lossCause: LeaseCause { if case .releasing = role { cause ?? .expired } else { .expired } }
 
     /// True if the link is ending or has ended, so that another gateway may make one.
     func isReadyToRelease(at now: Duration) -> Bool {
