@@ -64,6 +64,19 @@ import Testing
         #expect(candidates.check([observation(0)], now: second(6600)) == .init(failed: ["d0"]))
     }
 
+    @Test func `the trial of a device that gateways take in turns ends after ten minutes here`() {
+        var candidates = EnrolmentCandidates([], now: start)
+        _ = offer(&candidates, 0..<1, at: 0)
+        var (minutesHere, wasElsewhere) = (0, false)
+        for minute in 1...120 where candidates.contains("d0") {
+            let isElsewhere = minute / 5 % 2 == 1
+            if !isElsewhere, !wasElsewhere { minutesHere += 1 }
+            wasElsewhere = isElsewhere
+            _ = candidates.check([observation(0, isElsewhere: isElsewhere)], now: second(minute * 60))
+        }
+        #expect(minutesHere == 10 && !candidates.contains("d0"))
+    }
+
     @Test func `devices that another gateway owns leave their places to others`() {
         var candidates = EnrolmentCandidates([], now: start)
         #expect(offer(&candidates, 0..<100, at: 0).count == EnrolmentCandidates.places)

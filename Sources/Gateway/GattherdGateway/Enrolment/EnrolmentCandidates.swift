@@ -34,10 +34,18 @@ struct EnrolmentCandidates: Sendable {
     private struct Candidate: Sendable {
         let rule: String
         let address: String
-        /// The start of the trial.
-        var since: SuspendingClock.Instant
+        /// The time of the admission, or of the last check.
+        var checkedAt: SuspendingClock.Instant
+        /// The time for which this gateway could connect the device.
+        var spent = Duration.zero
         /// True if another gateway owned the device at the last check.
         var isElsewhere = false
+
+        /// Counts the time since the last check, unless another gateway owned the device at either end.
+        mutating func record(isElsewhere: Bool, now: SuspendingClock.Instant) {
+            if !isElsewhere, !self.isElsewhere { spent += now - checkedAt }
+            (self.isElsewhere, checkedAt) = (isElsewhere, now)
+        }
     }
 
     private struct Allowance: Sendable {
@@ -47,7 +55,7 @@ struct EnrolmentCandidates: Sendable {
 
     /// The maximum number of candidates of a rule at once.
     static let places = 50
-    /// The time within which a candidate must have been ready.
+    /// The time within which a candidate must have been ready, apart from that in which another gateway owns it.
     static let trial = Duration.seconds(600)
     /// The time for which an address that failed is not admitted again.
     static let pause = Duration.seconds(3600)
@@ -65,7 +73,7 @@ struct EnrolmentCandidates: Sendable {
     /// Starts with the candidates of an earlier run; the trial of each starts again.
     init(_ records: [EnrolledDevice], now: SuspendingClock.Instant) {
         for record in records where !record.isProven {
-            candidates[record.device] = Candidate(rule: record.rule, address: record.address, since: now)
+            candidates[record.device] = Candidate(rule: record.rule, address: record.address, checkedAt: now)
         }
     }
 
@@ -88,7 +96,7 @@ struct EnrolmentCandidates: Sendable {
         let count = candidates.values.count { $0.rule == rule && !$0.isElsewhere }
         guard count < Self.places, spend(rule, now) else { return .full }
         pauses[address] = nil
-        candidates[device] = Candidate(rule: rule, address: address, since: now)
+        candidates[device] = Candidate(rule: rule, address: address, checkedAt: now)
         return .admitted
     }
 
@@ -97,12 +105,10 @@ struct EnrolmentCandidates: Sendable {
         var (outcome, rest): (Outcome, [String: Candidate]) = (Outcome(), [:])
         for observation in observations {
             guard var candidate = candidates[observation.device] else { continue }
-            // The trial starts when this gateway may connect the device.
-            if observation.isElsewhere || candidate.isElsewhere { candidate.since = now }
-            candidate.isElsewhere = observation.isElsewhere
+            candidate.record(isElsewhere: observation.isElsewhere, now: now)
             if observation.wasReady {
                 outcome.proven.append(observation.device)
-            } else if observation.wasTried, now - candidate.since >= Self.trial {
+            } else if observation.wasTried, !observation.isElsewhere, candidate.spent >= Self.trial {
                 outcome.failed.append(observation.device)
                 pauses[candidate.address] = now.advanced(by: Self.pause)
             } else {
