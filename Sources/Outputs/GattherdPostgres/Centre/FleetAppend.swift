@@ -89,12 +89,16 @@ enum FleetAppend {
             RETURN through;
         END $$;
 
-        -- The ids of series and their quantities, in the order of the arrays; new ones are inserted.
+        -- The ids of series and their quantities, in the order of the arrays; new ones are inserted. Gateways send at
+        -- most a MiB, and so fewer series than this limit.
         CREATE OR REPLACE FUNCTION gattherd.resolve(
             owner int, devices text[], profiles text[], streams text[], metrics text[], units text[], kinds text[],
             sources text[], firsts bigint[], OUT ids int[], OUT quantities int[], OUT airs int[]
         ) LANGUAGE plpgsql AS $$
         BEGIN
+            IF cardinality(devices) > 100000 THEN
+                RAISE EXCEPTION 'too many series' USING ERRCODE = '54000';
+            END IF;
             FOR attempt IN 1..2 LOOP
                 SELECT coalesce(array_agg(s.id ORDER BY w.place), '{}'),
                     coalesce(array_agg(s.quantity ORDER BY w.place), '{}'), array_agg(s.air ORDER BY w.place)
@@ -106,24 +110,34 @@ enum FleetAppend {
                     AND s.metric = w.metric AND s.profile = w.profile AND s.source = w.source AND s.kind = w.kind
                     AND s.unit IS NOT DISTINCT FROM w.unit;
                 EXIT WHEN array_position(ids, NULL) IS NULL;
+                -- A row that conflicts uses up a number of the sequence, which all gateways share.
                 INSERT INTO gattherd.quantity (gateway, device, stream, metric, unit)
                 SELECT DISTINCT owner, w.device, w.stream, w.metric, w.unit
-                FROM unnest(devices, streams, metrics, units) AS w(device, stream, metric, unit)
+                FROM unnest(devices, streams, metrics, units, ids) AS w(device, stream, metric, unit, id)
+                WHERE w.id IS NULL AND NOT EXISTS (
+                    SELECT FROM gattherd.quantity q WHERE q.gateway = owner AND q.device = w.device
+                        AND q.stream = w.stream AND q.metric = w.metric AND q.unit IS NOT DISTINCT FROM w.unit)
                 ON CONFLICT DO NOTHING;
                 INSERT INTO gattherd.air (device, profile, stream)
                 SELECT DISTINCT w.device, w.profile, w.stream
-                FROM unnest(devices, profiles, streams, sources) AS w(device, profile, stream, source)
-                WHERE w.source = 'advert' ORDER BY 1, 2, 3
+                FROM unnest(devices, profiles, streams, sources, ids) AS w(device, profile, stream, source, id)
+                WHERE w.id IS NULL AND w.source = 'advert' AND NOT EXISTS (
+                    SELECT FROM gattherd.air a WHERE a.device = w.device AND a.profile = w.profile
+                        AND a.stream = w.stream)
+                ORDER BY 1, 2, 3
                 ON CONFLICT DO NOTHING;
                 INSERT INTO gattherd.metric_series
                     (gateway, device, profile, stream, metric, unit, kind, source, quantity, first_ts, air)
-                SELECT owner, w.device, w.profile, w.stream, w.metric, w.unit, w.kind, w.source, q.id, w.first, a.id
-                FROM unnest(devices, profiles, streams, metrics, units, kinds, sources, firsts)
-                    AS w(device, profile, stream, metric, unit, kind, source, first)
+                SELECT owner, w.device, w.profile, w.stream, w.metric, w.unit, w.kind, w.source, q.id, min(w.first),
+                    a.id
+                FROM unnest(devices, profiles, streams, metrics, units, kinds, sources, firsts, ids)
+                    AS w(device, profile, stream, metric, unit, kind, source, first, id)
                 JOIN gattherd.quantity q ON q.gateway = owner AND q.device = w.device AND q.stream = w.stream
                     AND q.metric = w.metric AND q.unit IS NOT DISTINCT FROM w.unit
                 LEFT JOIN gattherd.air a ON w.source = 'advert' AND a.device = w.device AND a.profile = w.profile
                     AND a.stream = w.stream
+                WHERE w.id IS NULL
+                GROUP BY w.device, w.profile, w.stream, w.metric, w.unit, w.kind, w.source, q.id, a.id
                 ON CONFLICT DO NOTHING;
             END LOOP;
         END $$;

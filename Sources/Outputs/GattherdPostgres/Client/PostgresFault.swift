@@ -17,6 +17,8 @@ extension OutputFault {
     private static let readOnly = "it is a standby, or read-only: name the primary in the URL"
     private static let lack = "the server lacks space, memory or connections: make room there"
 
+    private static let usedUp = "the numbers of series are used up: see 'Roles' in docs/fleet.md"
+
     private static let noConnection = "raise max_connections there, or max_client_conn of PgBouncer"
 
     /// libpq reports refusals at the start of a connection as texts only.
@@ -53,6 +55,7 @@ extension OutputFault {
         switch state {
         case "GH001": self.init(.unavailable, "\(said); the gateway goes on from there")
         case "40001", "40P01", "55P03", "57014", "23514": self.init(.unavailable, "\(said); it is tried again")
+        case "2200H": self.init(.unavailable, "\(said); \(Self.usedUp)")
         case "25006": self.init(.unavailable, "\(said); \(Self.readOnly)")
         case "42501":
             self.init(.misconfigured, "\(said); check the role in the URL, or run: gattherd fleet add")
