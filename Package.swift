@@ -196,7 +196,8 @@ let outputs: [Target] = [
     module(
         "Outputs/GattherdPostgres",
         [
-            "CPostgres", "GattherdConfig", "GattherdMachines", "GattherdModel", "GattherdOutputs", "GattherdSync",
+            "CPostgres", "GattherdConfig", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdOutputs",
+            "GattherdSync",
         ]
     ),
     // A Sparkplug B edge node: births, values, commands.

@@ -20,4 +20,15 @@ extension FleetCommands {
             throw CommandFailure(.unavailable, "gattherd: \(error)")
         }
     }
+
+    /// Warns of corrections and of the retention that gateways have not performed.
+    func warnOfOverdueWork() async throws(CommandFailure) {
+        do throws(FleetDatabase.Failure) {
+            for words in try await fleet.overdueWork() {
+                Terminal.printError("gattherd: \(words); look for 'upkeep of the centre' in the logs of the gateways")
+            }
+        } catch {
+            throw CommandFailure(.unavailable, "gattherd: \(error)")
+        }
+    }
 }

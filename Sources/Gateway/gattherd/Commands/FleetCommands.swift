@@ -180,6 +180,7 @@ struct FleetCommands {
             """
         )
         try await warnOfMissingPartitions()
+        try await warnOfOverdueWork()
         try await warnOfScarceConnections()
     }
 

@@ -37,7 +37,7 @@ package final class FleetDatabase: Sendable {
     /// Each version creates them again.
     private static let programs = [
         FleetArithmetic.sql, FleetBlocks.sql, FleetHeads.sql, FleetCorrections.sql, FleetReceptions.sql,
-        FleetAppend.sql, FleetUpkeep.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
+        FleetAppend.sql, FleetUpkeep.sql, FleetOverdue.sql, FleetRuns.sql, FleetViews.sql, FleetLeases.sql, rights,
     ]
     /// Continues as the owner of the tables, so that all objects have one owner, with whose rights the functions run.
     ///

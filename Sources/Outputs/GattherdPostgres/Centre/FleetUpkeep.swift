@@ -12,6 +12,7 @@ enum FleetUpkeep {
             job record;
             -- The beginning of the time in which the clocks have differed.
             doubt timestamptz;
+            is_dropped boolean;
         BEGIN
             -- A step must see the rows that arrive while it waits for a partition; see caller().
             IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
@@ -30,12 +31,15 @@ enum FleetUpkeep {
                 RETURN true;
             END IF;
             IF job.claimed_by IS DISTINCT FROM session_user THEN RETURN false; END IF;
-            IF gattherd.retire_extents() OR gattherd.drop_block() OR gattherd.delete_rows() THEN RETURN true; END IF;
+            IF gattherd.retire_extents() THEN RETURN true; END IF;
+            is_dropped := gattherd.drop_block();
+            IF is_dropped OR gattherd.delete_rows() THEN RETURN true; END IF;
             -- Last, because that may take longer than the caller waits.
             PERFORM gattherd.shrink_others(268435456);
             PERFORM gattherd.make_blocks_ahead();
             PERFORM gattherd.move_stranded(33554432);
-            UPDATE gattherd.upkeep SET claimed_by = NULL WHERE task = 'retention';
+            -- The claim stays for a partition that a reader holds: its gateway calls again in an hour.
+            UPDATE gattherd.upkeep SET claimed_by = NULL WHERE task = 'retention' AND is_dropped IS NOT NULL;
             RETURN false;
         END $$;
 
@@ -123,7 +127,7 @@ enum FleetUpkeep {
         $$;
 
         -- Drops the oldest partition whose rows are all too old, and arrived too long ago. Returns false if there is
-        -- none, or if a reader holds it.
+        -- none, and NULL if a reader holds it.
         CREATE OR REPLACE FUNCTION gattherd.drop_block() RETURNS boolean LANGUAGE plpgsql AS $$
         DECLARE
             cutoff timestamptz := gattherd.keep_from('samples');
@@ -149,7 +153,7 @@ enum FleetUpkeep {
                 RETURN true;
             END LOOP;
             RETURN false;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN RETURN false;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN RETURN NULL;
         END $$;
 
         -- The partitions with their times; not those that a person has detached to keep them.

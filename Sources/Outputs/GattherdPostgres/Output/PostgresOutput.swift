@@ -1,4 +1,5 @@
 package import GattherdConfig
+import GattherdLog
 package import GattherdModel
 package import GattherdOutputs
 import GattherdSync
@@ -95,6 +96,7 @@ package enum PostgresOutput: OutputDefinition {
         let gateway = settings.gateway ?? context.gateway
         let client = settings.client(gateway: gateway, readSecret: context.readSecret)
         let journal = context.journal
+        let log = context.log.with(LogField("output", context.name))
         let sink = PostgresSink(
             client,
             url: settings.url.value,
@@ -102,6 +104,10 @@ package enum PostgresOutput: OutputDefinition {
             version: context.version,
             output: context.name,
             writers: .current,
+            upkeepFailed: { task, detail in
+                let fields = [LogField("task", task.rawValue), LogField("output.error", detail)]
+                log(.warning, "upkeep of the centre has failed; retrying", fields)
+            },
             devices: context.devices
         ) {
             for await seq in journal.heads() { return seq }

@@ -18,6 +18,7 @@ package final class PostgresSink: CursorKeepingSink {
         var reportedAt: SuspendingClock.Instant?
         /// The calls that failed since the start.
         var errors: Int64 = 0
+        var upkeepReports = UpkeepReports()
         /// The reason why another daemon delivers instead of this one; `nil` if none does.
         var conflict: String?
 
@@ -73,6 +74,7 @@ package final class PostgresSink: CursorKeepingSink {
     private let writers: CentreWriters
     private let head: @Sendable () async -> Int64?
     private let devices: @Sendable () async -> [SeenDevice]?
+    private let upkeepFailed: CentreUpkeep.FailureHandler
     private let state = Locked(State())
 
     /// - Parameters:
@@ -83,6 +85,7 @@ package final class PostgresSink: CursorKeepingSink {
     ///   - daemon: The run of the daemon.
     ///   - output: The name of the output.
     ///   - writers: The outputs of this process, to which this one is added.
+    ///   - upkeepFailed: Called when corrections or the retention have failed.
     ///   - devices: Returns the devices of the gateway, or `nil` if they are not known now.
     ///   - head: Returns the newest number of the journal.
     package init(
@@ -93,12 +96,13 @@ package final class PostgresSink: CursorKeepingSink {
         daemon: DaemonRun = .current,
         output: String = "postgres",
         writers: CentreWriters = CentreWriters(),
+        upkeepFailed: @escaping CentreUpkeep.FailureHandler = { _, _ in },
         devices: @escaping @Sendable () async -> [SeenDevice]? = { nil },
         head: @escaping @Sendable () async -> Int64? = { nil }
     ) {
         (self.client, self.url, self.gateway, self.version) = (client, url, gateway, version)
         (self.daemon, self.output, self.writers) = (daemon, output, writers)
-        (self.devices, self.head) = (devices, head)
+        (self.upkeepFailed, self.devices, self.head) = (upkeepFailed, devices, head)
         writers.add(output)
     }
 
@@ -292,13 +296,14 @@ package final class PostgresSink: CursorKeepingSink {
         let end = SuspendingClock.now + time
         while state.withLock(\.hasPendingCorrections), SuspendingClock.now < end {
             let requests = state.withLock(\.correctionRequests)
-            let answer = try? await client.run(
+            let answer = await step(
+                .correction,
                 "SELECT gattherd.correct($1)",
                 [.text(epoch.text)],
                 within: Self.correctionLimit
             )
-            guard let hasMore = answer?.first?.first else { return }
-            if hasMore == "f" { state.withLock { $0.completeCorrections(of: requests) } }
+            guard let answer else { return }
+            if answer == "f" { state.withLock { $0.completeCorrections(of: requests) } }
         }
     }
 
@@ -310,12 +315,32 @@ package final class PostgresSink: CursorKeepingSink {
         }
         guard isDue else { return }
         repeat {
-            let answer = try? await client.run("SELECT gattherd.maintain()", within: .seconds(5))
-            guard answer?.first?.first == "t" else {
+            let answer = await step(.retention, "SELECT gattherd.maintain()", within: .seconds(5))
+            guard answer == "t" else {
                 state.withLock { $0.maintainedAt = start }
                 return
             }
         } while SuspendingClock.now < start + Self.maintenanceLimit
+    }
+
+    /// Performs a step of a task, and returns the answer; `nil` after a failure, which is counted and reported.
+    ///
+    /// A centre that is away is the fault of the delivery.
+    private func step(
+        _ task: CentreUpkeep,
+        _ sql: String,
+        _ parameters: [PostgresParameter] = [],
+        within limit: Duration
+    ) async -> String? {
+        do throws(PostgresError) {
+            return try await client.run(sql, parameters, within: limit).first?.first ?? nil
+        } catch {
+            let detail = fault(error).detail
+            guard error.sqlState != nil || error.kind == .cancelled, !Task.isCancelled else { return nil }
+            let isDue = state.withLock { $0.upkeepReports.isDue(task, detail, at: .now) }
+            if isDue { upkeepFailed(task, detail) }
+            return nil
+        }
     }
 
     /// The fault of a cursor that was changed by hand, from which no batch could continue.
