@@ -146,6 +146,18 @@ struct FleetNameTests {
         await #expect(throws: OutputFault.self) { try await old.cursor(in: .test) }
     }
 
+    @Test func `a gateway that is renamed delivers nothing more by its connection`() async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver(Entries.numbered(1...10))
+        _ = try await centre.fleet.rename(gateway: "attic", to: "loft")
+        let fault = await #expect(throws: OutputFault.self) {
+            try await sink.write(Entries.numbered(11...20), after: 10, through: 20)
+        }
+        #expect(fault?.kind == .misconfigured)
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.history") == "10")
+    }
+
     @Test func `a gateway that is renamed keeps a role that a person chose`() async throws {
         let centre = try await Centre()
         _ = try await centre.fleet.add(gateway: "attic")

@@ -13,11 +13,11 @@ extension FleetDatabase {
         "DELETE FROM gattherd.lease_bid b USING gattherd.gateway g WHERE g.name = $1 AND g.id = b.gateway",
         "DELETE FROM gattherd.run r USING gattherd.gateway g WHERE g.name = $1 AND g.id = r.gateway",
     ]
-    /// Ends the connections of a role, if the command's user may do that.
+    /// Ends the connections of a role, if the command's user may do that, and waits two seconds for it.
     ///
     /// Connections that stay have no rights.
-    private static let disconnect = """
-        SELECT count(pg_terminate_backend(a.pid)) FROM pg_catalog.pg_stat_activity a
+    static let disconnect = """
+        SELECT count(pg_terminate_backend(a.pid, 2000)) FROM pg_catalog.pg_stat_activity a
         WHERE a.usename = $1::text::name AND a.datname = current_database()
             AND (pg_has_role(a.usename, 'USAGE') OR pg_has_role('pg_signal_backend'::name, 'USAGE'))
         """

@@ -1,8 +1,23 @@
 extension FleetDatabase {
     /// Gives a gateway another name, with its history, its leases and its role; the password stays.
     ///
+    /// Its connections end, because one that stays delivers under either name.
+    ///
     /// - Returns: The name of the role.
     package func rename(gateway: String, to name: String) async throws(Failure) -> String {
+        let role = try await renameRows(gateway: gateway, to: name)
+        // Before the end of the transaction, a gateway could log in by the old name again.
+        try? await endConnections(of: role)
+        return role
+    }
+
+    private func endConnections(of role: String) async throws(Failure) {
+        let _: [[String?]] = try await transaction { (connection) throws(PostgresError) in
+            .success(try connection.rows(Self.disconnect, [.text(role)]))
+        }
+    }
+
+    private func renameRows(gateway: String, to name: String) async throws(Failure) -> String {
         let (role, next) = (FleetRole.name(of: gateway), FleetRole.name(of: name))
         return try await transaction { (connection) throws(PostgresError) in
             guard try Self.version(connection) > 0 else {
