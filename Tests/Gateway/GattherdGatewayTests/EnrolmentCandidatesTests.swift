@@ -125,6 +125,33 @@ import Testing
         #expect(candidates.check([observation(0), observation(1)], now: second(600)) == .init(failed: ["d0"]))
     }
 
+    @Test func `records that are read late join the devices whose trials run`() {
+        var enrolled = EnrolledDevices(nil, now: start)
+        #expect(enrolled.candidates.admit("d0", at: "a0", by: "rule", now: start) == .admitted)
+        let records = (0...2).map { number in
+            EnrolledDevice(
+                device: "d\(number)",
+                address: "a\(number)",
+                rule: "rule",
+                silence: .seconds(number),
+                isProven: number == 2
+            )
+        }
+        enrolled.recall(records, known: ["d0"], now: second(300))
+        #expect(!enrolled.isRecallDue && enrolled.lastSeen["d2"] == .seconds(2))
+        #expect(["d0", "d1", "d2"].filter { enrolled.isCandidate($0) } == ["d0", "d1"])
+        let observations = (0...2).map { observation($0) }
+        #expect(enrolled.check(observations, now: second(600)).outcome.failed == ["d0"])
+        #expect(enrolled.check(observations, now: second(900)).outcome.failed == ["d1"])
+    }
+
+    @Test func `a trial that runs is no proof when the records are read late`() {
+        var enrolled = EnrolledDevices(nil, now: start)
+        #expect(enrolled.candidates.admit("d0", at: "a0", by: "rule", now: start) == .admitted)
+        enrolled.recall([], known: ["d0"], now: second(10))
+        #expect(enrolled.isCandidate("d0"))
+    }
+
     @Test func `a device that has failed its trial is a candidate until it has left`() {
         var enrolled = EnrolledDevices([], now: start)
         #expect(enrolled.candidates.admit("d1", at: "a1", by: "rule", now: start) == .admitted)

@@ -71,7 +71,10 @@ struct EnrolmentCandidates: Sendable {
     private var allowances: [String: Allowance] = [:]
 
     /// Starts with the candidates of an earlier run; the trial of each starts again.
-    init(_ records: [EnrolledDevice], now: SuspendingClock.Instant) {
+    init(_ records: [EnrolledDevice], now: SuspendingClock.Instant) { add(records, now: now) }
+
+    /// Adds the candidates of an earlier run.
+    mutating func add(_ records: [EnrolledDevice], now: SuspendingClock.Instant) {
         for record in records where !record.isProven {
             candidates[record.device] = Candidate(rule: record.rule, address: record.address, checkedAt: now)
         }

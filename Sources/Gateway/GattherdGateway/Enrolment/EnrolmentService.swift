@@ -29,6 +29,19 @@ struct EnrolledDevices: Sendable {
 
     var isRecallDue: Bool { stored == nil }
 
+    /// Adds the records of earlier runs, which could not be read at the start; the trials of this run go on.
+    ///
+    /// - Parameters:
+    ///   - records: The records.
+    ///   - known: The devices of this run.
+    ///   - now: The time.
+    mutating func recall(_ records: [EnrolledDevice], known: Set<String>, now: SuspendingClock.Instant) {
+        stored = records
+        let others = records.filter { !known.contains($0.device) }
+        lastSeen.add(others)
+        candidates.add(others, now: now)
+    }
+
     /// True if the next check must not wait for long.
     var isCheckUrgent: Bool { isRecallDue || hasWaiting || !candidates.isIdle }
 
@@ -126,8 +139,9 @@ struct EnrolmentService: Sendable {
     /// Adds the devices of earlier runs, if history could not be read at the start.
     private func recall() async {
         guard let records = try? await history.enrolledDevices() else { return }
-        enrolled.withLock { $0 = EnrolledDevices(records, now: .now) }
         let before = running.configuration
+        let known = Set(before.devices.map(\.name.value))
+        enrolled.withLock { $0.recall(records, known: known, now: .now) }
         let next = before.recalling(records)
         let registry = running.registry
         let added = next.devices.dropFirst(before.devices.count).map { SupervisedDevice($0, registry) }

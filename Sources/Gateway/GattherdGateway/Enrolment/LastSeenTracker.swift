@@ -26,6 +26,11 @@ struct LastSeenTracker: Sendable {
     /// Starts with the times of earlier runs.
     init(_ records: [EnrolledDevice], now: SuspendingClock.Instant) {
         lastCheck = now
+        add(records)
+    }
+
+    /// Adds devices with their times of earlier runs.
+    mutating func add(_ records: [EnrolledDevice]) {
         for record in records { absences[record.device] = Absence(span: record.silence) }
     }
 
