@@ -299,6 +299,17 @@ import Testing
         )
     }
 
+    @Test func `a list of gateways that the centre would ignore for its length is an error`() throws {
+        let rest = "fleet: {leases: true}\npostgres: {url: postgresql:///gattherd}"
+        // Each name has 63 bytes, and a comma after it but the last.
+        for (count, kinds) in [(64, [String]()), (65, ["conflict"])] {
+            let names = (10..<(10 + count)).map { String(repeating: "x", count: 61) + "\($0)" }
+            let list = names.joined(separator: ", ")
+            let device = "devices: [{name: a, address: C0:FF:EE:00:00:01, gateways: [\(list)]}]\n"
+            #expect(errors(in: device + rest).map(\.problem.kind) == kinds)
+        }
+    }
+
     @Test func `a value is equal after a move to another line or form`() throws {
         let one = try parse("devices:\n  - {name: a, address: C0:FF:EE:00:00:01}\n")
         let other = try parse("\n\ndevices: [{address: C0:FF:EE:00:00:01, name: a}]\n")

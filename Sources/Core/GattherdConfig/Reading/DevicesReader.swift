@@ -69,6 +69,20 @@ struct DevicesReader {
         section.report(.invalid(rule.name, expected: "a pattern for names", advice: advice), at: place)
     }
 
+    /// The longest list of gateways in bytes, with commas: the centre would ignore a longer one.
+    private static let longestList = 4096
+
+    private func gateways(_ section: SectionReader) -> [Located<String>]? {
+        let gateways = section.list("gateways", .slug)
+        section.refuseEmpty("gateways", "no gateway may own the device; name one, or leave 'gateways' out")
+        let size = gateways?.reduce(-1) { $0 + 1 + $1.value.utf8.count } ?? 0
+        if size > Self.longestList, let place = section.place(of: "gateways") {
+            let words = "the list 'gateways' has \(size) bytes with its commas"
+            section.report(.conflict("\(words); at most \(Self.longestList) are allowed"), at: place)
+        }
+        return gateways
+    }
+
     private func device(
         _ name: Located<String>?,
         _ address: Located<BluetoothAddress>?,
@@ -76,8 +90,7 @@ struct DevicesReader {
     ) -> DeviceSettings? {
         let profiles = section.list("profiles", .slug)
         let adapter = section.value("adapter", .bluetoothAddress)
-        let gateways = section.list("gateways", .slug)
-        section.refuseEmpty("gateways", "no gateway may own the device; name one, or leave 'gateways' out")
+        let gateways = gateways(section)
         let notify = section.value("notify", ConfigGrammar<NotifyChoice>.choice("a way of notification"))
         var device = name.flatMap { name in address.map { DeviceSettings(name: name, address: $0) } }
         readLabel(section, into: &device)

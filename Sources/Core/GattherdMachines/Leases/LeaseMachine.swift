@@ -274,10 +274,13 @@ public struct LeaseMachine: Sendable {
 
     private mutating func failed(_ ticket: Int) {
         guard let failed = exchanges.failed(ticket) else { return }
-        for request in failed.requests {
-            devices[request.device]?.claimFailed()
-            departures.failed(request)
-        }
+        for request in failed.requests { fail(request) }
+    }
+
+    /// Ends a request without an answer.
+    private mutating func fail(_ request: LeaseRequest) {
+        devices[request.device]?.claimFailed()
+        departures.failed(request)
     }
 
     private mutating func answered(_ ticket: Int, _ rows: [LeaseRow], at now: Duration) -> [Effect] {
@@ -285,7 +288,10 @@ public struct LeaseMachine: Sendable {
         let byAddress = Dictionary(rows.map { ($0.address, $0) }) { first, _ in first }
         var effects: [Effect] = []
         for request in answered.requests {
-            guard let row = byAddress[request.address] else { continue }
+            guard let row = byAddress[request.address] else {
+                fail(request)
+                continue
+            }
             departures.answered(row, request, of: gateway, policy, sent: answered.sent, at: now)
             guard var state = devices[request.device], state.settings.address == request.address else { continue }
             state.received(row, request, at: now)

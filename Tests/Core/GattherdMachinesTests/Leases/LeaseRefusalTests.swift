@@ -1,9 +1,9 @@
 import GattherdMachines
 import Testing
 
-/// A list of gateways at the centre that leaves out the owner.
+/// Claims and renewals that the centre does not grant.
 @Suite
-struct LeaseExclusionTests {
+struct LeaseRefusalTests {
     private typealias Exchange = (requests: [LeaseRequest], ticket: Int)
 
     private static func row(epoch: Int64, isGranted: Bool, gateways: [String]? = nil) -> LeaseRow {
@@ -68,5 +68,16 @@ struct LeaseExclusionTests {
         let renewal = try Self.ticket(of: .renew(epoch: 7), &machine, &now, answers: owned)
         let effects = machine.handle(.answered(ticket: renewal, [Self.row(epoch: 7, isGranted: false)]), at: now)
         #expect(effects.contains(.handedOver(device: "strap", .expired)))
+    }
+
+    @Test func `a claim whose answer has no row of the device has failed`() throws {
+        var machine = LeaseMachine(gateway: "west", at: .zero)
+        var now = Duration.zero
+        _ = machine.handle(.configured([LeasedDevice(name: "strap", address: "A")]), at: now)
+        let free = LeaseRow(address: "A")
+        let claim = try Self.ticket(of: .claim(epoch: 0), &machine, &now, answers: free)
+        _ = machine.handle(.answered(ticket: claim, []), at: now)
+        #expect(machine.status(of: "strap", at: now)?.role == .standby)
+        _ = try Self.ticket(of: .claim(epoch: 0), &machine, &now, answers: free)
     }
 }
