@@ -136,6 +136,24 @@ struct FleetDatabaseTests {
         #expect(stored.hasPrefix("SCRAM-SHA-256$"))
     }
 
+    @Test func `a command whose COMMIT has no answer says that the change may have been made`() async throws {
+        let centre = try await Centre()
+        _ = try await centre.rows(
+            """
+            CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$;
+            CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON gattherd.gateway DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION wait()
+            """
+        )
+        let task = Task { try await centre.fleet.add(gateway: "attic") }
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        try await eventually { try await centre.value(waiting) == "1" }
+        await centre.server.kill()
+        let failure = await #expect(throws: FleetDatabase.Failure.self) { _ = try await task.value }
+        #expect(failure?.description.contains("may have been made, so repeat the command") == true)
+    }
+
     @Test func `gateways are added at the same time, also during an upgrade`() async throws {
         let centre = try await Centre()
         try await withThrowingTaskGroup { group in

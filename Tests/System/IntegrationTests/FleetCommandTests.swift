@@ -76,6 +76,20 @@ struct FleetCommandTests {
         await server.stop()
     }
 
+    @Test func `a password that cannot be written to its file ends no other one`() async throws {
+        #expect(try await run("fleet", "init", url).code == 0)
+        #expect(try await run("fleet", "add", url, "attic").code == 0)
+        let stored = "SELECT rolpassword FROM pg_authid WHERE rolname = 'gattherd_attic'"
+        let before = try await server.value(stored)
+        let folder = try TemporaryFolder()
+        // Files may have no content, as on a full disk.
+        let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""
+        let command = [Programs.path("gattherd"), "fleet", "add", url, "attic", "--output", folder.file("p")]
+        #expect(try await Programs.run("/bin/sh", ["-c", script] + command).0 != 0)
+        #expect(try await server.value(stored) == before)
+        await server.stop()
+    }
+
     @Test func `a device whose peripheral was replaced is listed once, with the newest bid`() async throws {
         #expect(try await run("fleet", "init", url).code == 0)
         #expect(try await run("fleet", "add", url, "attic").code == 0)

@@ -155,12 +155,15 @@ struct FleetCommands {
         }
         let output = arguments.value("output")
         let file = if let output { try NewSecret(output) } else { NewSecret?.none }
+        let password = FleetDatabase.makePassword()
         do throws(FleetDatabase.Failure) {
-            let credentials = try await fleet.add(gateway: gateway)
+            // A failure must not end the old password while the new one is lost.
+            try file?.write(password)
+            let credentials = try await fleet.add(gateway: gateway, password: password)
             if let file {
-                try file.write(credentials.password)
+                try file.place()
             } else {
-                Terminal.say(credentials.password)
+                Terminal.say(password)
             }
             let place = output.map { "its password is in \($0)" } ?? "its password is shown only now"
             Terminal.printError("gattherd: the role \(credentials.role) writes the history of '\(gateway)'; \(place)")
@@ -310,7 +313,7 @@ extension Double {
     fileprivate var sample: SampleValue { Int64(exactly: self).map { .integer($0) } ?? .real(self) }
 }
 
-/// A new file with a secret, which only its owner may read; it is created when the secret is written.
+/// A new file with a secret, which only its owner may read.
 private struct NewSecret {
     private let draft: FileDraft
 
@@ -326,12 +329,23 @@ private struct NewSecret {
         }
     }
 
+    /// Writes the secret into the draft, and waits until it is on the disk.
     func write(_ secret: String) throws(FleetDatabase.Failure) {
         do throws(FileError) {
             try draft.write(Array("\(secret)\n".utf8))
-            try draft.create()
+            try draft.sync()
         } catch {
             throw FleetDatabase.Failure("\(draft.target): \(error.reason)")
+        }
+    }
+
+    /// Gives the file its name, once the secret is that of the role.
+    func place() throws(FleetDatabase.Failure) {
+        do throws(FileError) {
+            try draft.create()
+        } catch {
+            let advice = "the password has changed, so repeat the command with another --output"
+            throw FleetDatabase.Failure("\(draft.target): \(error.reason); \(advice)")
         }
     }
 }

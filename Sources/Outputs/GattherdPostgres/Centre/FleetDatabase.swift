@@ -157,11 +157,21 @@ package final class FleetDatabase: Sendable {
         return max(0, version.flatMap { Int($0) } ?? 0)
     }
 
+    /// Returns a random password for a role.
+    package static func makePassword() -> String { FleetRole.makePassword() }
+
     /// Adds a gateway with its role, or gives the role of a known one a new password.
     ///
-    /// - Returns: The role and the password, which is stored nowhere else.
-    package func add(gateway: String) async throws(Failure) -> Credentials {
-        let (role, password) = (FleetRole.name(of: gateway), FleetRole.makePassword())
+    /// - Parameters:
+    ///   - gateway: The gateway's name.
+    ///   - password: The new password; a caller that stores it does so before this call, which ends the old one.
+    /// - Returns: The role and the password.
+    /// - Throws: ``Failure`` if there is no schema, or if the role has other rights.
+    package func add(
+        gateway: String,
+        password: String = FleetDatabase.makePassword()
+    ) async throws(Failure) -> Credentials {
+        let role = FleetRole.name(of: gateway)
         return try await transaction { (connection) throws(PostgresError) in
             guard try Self.version(connection) > 0 else {
                 return .failure("it has no central history yet; run: gattherd fleet init")

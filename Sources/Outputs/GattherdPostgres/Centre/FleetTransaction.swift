@@ -21,11 +21,21 @@ struct FleetTransaction {
             try script(Self.searchPath)
             try script(Self.lock)
             let value = try body(self)
-            try script("COMMIT")
+            try commit()
             return value
         } catch {
             try? script("ROLLBACK")
             throw error
+        }
+    }
+
+    /// Commits; without an answer, it is not known whether the server has done so.
+    private func commit() throws(PostgresError) {
+        do throws(PostgresError) {
+            try script("COMMIT")
+        } catch {
+            guard error.sqlState == nil else { throw error }
+            throw PostgresError(error.kind, "\(error.detail); the change may have been made, so repeat the command")
         }
     }
 
