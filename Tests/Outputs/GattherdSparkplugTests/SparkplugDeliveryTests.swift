@@ -64,6 +64,21 @@ import Testing
         #expect(skips.allSatisfy { $0.hasPrefix(#"{"output":"sparkplug","state":"skipped","count":1"#) })
     }
 
+    @Test func `values that are too large together for the broker are in several messages`() async throws {
+        let broker = try Broker(settings: ["max_packet_size 2000"])
+        try await broker.start()
+        let journal = MemoryJournal()
+        let text = SampleValue.text(String(repeating: "x", count: 100))
+        for second in Int64(1)...200 { journal.commit(Devices.contact, text, at: second) }
+        let output = Self.output(broker, journal)
+        async let end: Void = output.run()
+        await journal.waitForCursor(200)
+        await output.stop(within: .seconds(5))
+        await end
+        #expect(output.counters.historical.value == 200)
+        #expect(output.status.skipped == 0 && output.counters.refused.value == 0)
+    }
+
     @Test func `a birth that is too large for the broker has null in place of texts`() async throws {
         let broker = try Broker(settings: ["max_packet_size 2000"])
         try await broker.start()

@@ -57,6 +57,10 @@ struct EdgeNode: Sendable {
     private var seq: UInt8 = 0
     private(set) var bdSeq: UInt8 = 0
     private(set) var isBorn = false
+    /// The maximum size of a packet that the broker accepts, in bytes.
+    private var maximumPacket = Int.max
+    /// The number of bytes in the packet of a DDATA, besides the topic and the metrics.
+    private static let dataOverhead = 32
     /// The number of devices online, as last published.
     private var shownOnline = 0
 
@@ -83,6 +87,11 @@ struct EdgeNode: Sendable {
     mutating func connect(bdSeq: UInt8) {
         self.bdSeq = bdSeq
         end()
+    }
+
+    /// Limits the size of DDATA to the packets that the broker accepts, in bytes.
+    mutating func limitPackets(to bytes: Int) {
+        maximumPacket = bytes
     }
 
     /// Returns NBIRTH and the births of all devices that are online.
@@ -127,6 +136,18 @@ struct EdgeNode: Sendable {
             topic: topic,
             payload: SparkplugPayload(timestamp: time.milliseconds, metrics: metrics, seq: UInt64(seq))
         )
+    }
+
+    /// Returns DDATA with these metrics of a device; several if one would be too long.
+    private mutating func data(
+        of name: String,
+        _ metrics: [SparkplugMetric],
+        at time: Timestamp
+    ) -> [SparkplugMessage] {
+        let topic = topics.deviceData(name)
+        var data = DeviceDataMessages(limit: maximumPacket - topic.utf8.count - Self.dataOverhead)
+        data.append(metrics)
+        return data.messages.map { message(topic, $0, at: time) }
     }
 
     // MARK: - Devices
@@ -261,13 +282,13 @@ extension EdgeNode {
         var messages: [SparkplugMessage] = []
         if !device.isBorn || device.needsBirth { messages.append(birth(of: &device, at: time)) }
         let isLive = device.isOnline || isDying
-        var data = DeviceDataMessages()
+        var values: [SparkplugMetric] = []
         for reading in readings {
             let isHistorical = !isLive || reading.seq <= horizon
-            data.append(device.values(reading, isHistorical: isHistorical, isByException: isByException, at: time))
+            values += device.values(reading, isHistorical: isHistorical, isByException: isByException, at: time)
         }
         devices[name] = device
-        messages += data.messages.map { message(topics.deviceData(name), $0, at: time) }
+        messages += data(of: name, values, at: time)
         return messages + (isLive ? [] : death(of: name, at: time))
     }
 
@@ -276,8 +297,8 @@ extension EdgeNode {
         guard isBorn else { return [] }
         var messages: [SparkplugMessage] = []
         for name in devices.keys.sorted() where devices[name]?.isBorn == true && isOnline(name) {
-            guard let values = devices[name]?.overtaken(), !values.isEmpty else { continue }
-            messages.append(message(topics.deviceData(name), values, at: time))
+            guard let values = devices[name]?.overtaken() else { continue }
+            messages += data(of: name, values, at: time)
         }
         return messages
     }

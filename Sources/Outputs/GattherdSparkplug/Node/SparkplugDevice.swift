@@ -97,8 +97,12 @@ struct SparkplugDevice: Sendable {
 
 /// Distributes the values of one device to messages.
 ///
-/// A message has no two values of one metric with the same time, and its current values are in the order of time.
+/// A message has no two values of one metric with the same time, and its current values are in the order of time. Only
+/// a message of one value may exceed the maximum size.
 struct DeviceDataMessages {
+    /// The maximum size of a message's metrics in bytes, if the broker accepts that.
+    private static let maximumBytes = 16 << 10
+
     private struct Key: Hashable {
         let alias: UInt64?
         let timestamp: UInt64?
@@ -106,17 +110,46 @@ struct DeviceDataMessages {
 
     private(set) var messages: [[SparkplugMetric]] = []
     private var keys: Set<Key> = []
+    private let maximumBytes: Int
+    /// An upper bound of the size of the last message's metrics.
+    private var bytes = 0
+
+    /// - Parameter limit: The maximum size of a message's metrics that the broker accepts, in bytes.
+    init(limit: Int) {
+        maximumBytes = min(limit, Self.maximumBytes)
+    }
 
     mutating func append(_ metrics: [SparkplugMetric]) {
         for metric in metrics {
             let key = Key(alias: metric.alias, timestamp: metric.timestamp)
             let isEarlier = messages.last?.last.map { ($0.timestamp ?? 0) > (metric.timestamp ?? 0) } ?? true
-            if isEarlier || keys.contains(key) || keys.count >= SparkplugDevice.maximumValues {
-                messages.append([])
-                keys.removeAll(keepingCapacity: true)
-            }
+            let size = metric.maximumSize
+            if isEarlier || keys.contains(key) || isFull(for: size) { start() }
             messages[messages.count - 1].append(metric)
             keys.insert(key)
+            bytes += size
+        }
+    }
+
+    private func isFull(for size: Int) -> Bool {
+        keys.count >= SparkplugDevice.maximumValues || bytes + size > maximumBytes
+    }
+
+    private mutating func start() {
+        messages.append([])
+        keys.removeAll(keepingCapacity: true)
+        bytes = 0
+    }
+}
+
+extension SparkplugMetric {
+    /// An upper bound of the encoded size in bytes of a metric without name and unit.
+    fileprivate var maximumSize: Int {
+        // The tags, the lengths and the numbers have at most 50 bytes.
+        switch value {
+        case .string(let text): 50 + text.utf8.count
+        case .bytes(let bytes): 50 + bytes.count
+        case .int, .long, .float, .double, .boolean, nil: 50
         }
     }
 }

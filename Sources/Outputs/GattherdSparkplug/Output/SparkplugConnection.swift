@@ -7,8 +7,8 @@ import GattherdSync
 /// On the loop's thread only.
 final class SparkplugConnection {
     enum Event {
-        /// CONNACK has arrived, and the answers to all subscriptions.
-        case connected
+        /// CONNACK, with the maximum size of packets in bytes, and the answers to all subscriptions have arrived.
+        case connected(maximumPacket: Int)
         /// The broker refuses a subscription.
         case refused(filter: String)
         case message(BrokerMessage)
@@ -23,6 +23,8 @@ final class SparkplugConnection {
     private let connection: LoopConnection
     private let report: (Event) -> Void
     private var isConnected = false
+    /// The maximum size of a packet that the broker accepts, in bytes.
+    private var maximumPacket = Int.max
     /// The subscriptions that the broker has not answered.
     private var subscriptions: [UInt16: String] = [:]
     /// True once the broker has answered all subscriptions.
@@ -142,7 +144,7 @@ extension SparkplugConnection {
 
     private func handle(_ event: MQTTEvent) {
         switch event {
-        case .connected(.success, _, _): connected()
+        case .connected(.success, _, let limits): connected(limits)
         case .connected(let reason, let text, _), .disconnected(let reason, let text):
             report(.failed(BrokerFault(reason, text, isConnected: isConnected)))
         case .subscribed(let identifier, let reason): subscribed(identifier, reason)
@@ -151,8 +153,9 @@ extension SparkplugConnection {
         }
     }
 
-    private func connected() {
+    private func connected(_ limits: BrokerLimits) {
         isConnected = true
+        maximumPacket = limits.maximumPacket
         connection.keepAlive()
         do throws(MQTTRefusal) {
             for filter in options.topics.subscriptions { try subscribe(to: filter) }
@@ -193,7 +196,7 @@ extension SparkplugConnection {
         }
         guard subscriptions.isEmpty, !areAnswered else { return }
         areAnswered = true
-        report(.connected)
+        report(.connected(maximumPacket: maximumPacket))
     }
 
     private func connectionFailed(_ failure: LoopConnection.Failure) {

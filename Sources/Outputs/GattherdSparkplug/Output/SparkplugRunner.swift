@@ -257,7 +257,7 @@ extension SparkplugRunner {
     private func handle(_ event: SparkplugConnection.Event, of number: Int) {
         guard let connection, connection.number == number else { return }
         switch event {
-        case .connected: step(.connected(session: number))
+        case .connected(let maximum): step(.connected(session: number, maximumPacket: maximum))
         case .refused(let filter): logger.refusedSubscription(filter)
         case .message(let message): step(.message(session: number, message))
         case .confirmed: step(.confirmed(session: number))

@@ -16,8 +16,8 @@ extension SparkplugMachine {
         case fetched(JournalBatch, after: Int64)
         case saved(Int64)
         case journalFailed(Operation)
-        /// CONNACK and all SUBACKs have arrived.
-        case connected(session: Int)
+        /// CONNACK, with the maximum size of packets in bytes, and all SUBACKs have arrived.
+        case connected(session: Int, maximumPacket: Int = .max)
         case failed(session: Int, BrokerFault)
         case message(session: Int, BrokerMessage)
         /// The broker has answered the ping.
@@ -43,7 +43,7 @@ extension SparkplugMachine {
         case load
         case fetch(after: Int64, limit: Int)
         case save(Int64)
-        /// Connects with this NDEATH as the will and subscribes; ``Event/connected(session:)`` follows.
+        /// Connects with this NDEATH as the will and subscribes; ``Event/connected(session:maximumPacket:)`` follows.
         case connect(session: Int, bdSeq: UInt8, will: SparkplugMessage)
         case publish(session: Int, [SparkplugMessage])
         /// Pings the broker; ``Event/confirmed(session:)`` follows.

@@ -129,7 +129,7 @@ struct SparkplugMachine: Sendable {
             return []
         case .stop(let drain): return stop(drain: drain, at: now, time)
         case .tick: return tick(at: now, time)
-        case .connected(let number) where number == session: return connected(at: now, time)
+        case .connected(let number, let maximum) where number == session: return connected(maximum, at: now, time)
         case .failed(let number, let fault) where number == session: return failed(fault, at: now)
         default: return []
         }
@@ -172,8 +172,9 @@ extension SparkplugMachine {
         return [.connect(session: session, bdSeq: bdSeq, will: EdgeNode.death(node.topics, bdSeq: bdSeq, at: time))]
     }
 
-    private mutating func connected(at now: Duration, _ time: Timestamp) -> [Effect] {
+    private mutating func connected(_ maximumPacket: Int, at now: Duration, _ time: Timestamp) -> [Effect] {
         guard case .connecting = phase else { return [] }
+        node.limitPackets(to: maximumPacket)
         guard host.isReady else {
             phase = .waitingForHost
             return [.report(.waitingForHost)]
