@@ -151,6 +151,7 @@ extension WireCapture {
         settings.primaryHost = "scada"
         settings.softwareVersion = "1.2.3"
         settings.options.deathDelay = .milliseconds(1)
+        settings.options.hostGrace = .zero
         settings.options.backoff = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(2))
         return settings
     }

@@ -28,10 +28,20 @@ struct JournalProgress: Hashable, Sendable {
     private var askedCount = 0
     /// Readings that were confirmed since the start.
     private(set) var delivered: UInt64 = 0
+    private var trail: HostTrail
 
-    init(window: Int) {
+    /// - Parameters:
+    ///   - window: The maximum number of readings that are sent and not confirmed.
+    ///   - hostGrace: The time after which the crash of the primary host is noticed; zero without one.
+    init(window: Int, hostGrace: Duration) {
         (self.window, room) = (window, window)
+        trail = HostTrail(grace: hostGrace)
     }
+
+    /// The number after which another run begins; `nil` until loaded.
+    var resumePoint: Int64? { cursor.map { _ in trail.start } }
+    /// The time at which the resume point moves.
+    var resumeDeadline: Duration? { trail.deadline }
 
     /// An upper bound of the entries that are not confirmed.
     var backlog: Int64 {
@@ -50,6 +60,7 @@ struct JournalProgress: Hashable, Sendable {
     mutating func load(_ seq: Int64) {
         guard cursor == nil else { return }
         (cursor, sent) = (seq, seq)
+        trail.load(seq)
     }
 
     mutating func headMoved(to seq: Int64) {
@@ -57,11 +68,21 @@ struct JournalProgress: Hashable, Sendable {
     }
 
     /// Records that all entries up to `seq` are sent, with `count` readings among them.
-    mutating func send(through seq: Int64, count: Int) {
+    mutating func send(through seq: Int64, count: Int, at now: Duration) {
         sent = max(sent, seq)
         unconfirmed += count
         // Other entries need no confirmation.
-        if unconfirmed == 0 { cursor = max(cursor ?? sent, sent) }
+        if unconfirmed == 0 { moveCursor(to: sent, at: now) }
+    }
+
+    private mutating func moveCursor(to seq: Int64, at now: Duration) {
+        cursor = max(cursor ?? seq, seq)
+        trail.confirm(seq, at: now)
+    }
+
+    /// Moves the resume point over values that were confirmed long enough ago.
+    mutating func moveResumePoint(at now: Duration) {
+        trail.expire(at: now)
     }
 
     mutating func ping() {
@@ -70,11 +91,11 @@ struct JournalProgress: Hashable, Sendable {
     }
 
     /// Applies the answer to the last ping.
-    mutating func confirm(isFast: Bool) {
+    mutating func confirm(isFast: Bool, at now: Duration) {
         guard let asked else { return }
         hasConfirmed = true
         if isFast { room = min(window, room * 2) }
-        cursor = max(cursor ?? asked.through, asked.through)
+        moveCursor(to: asked.through, at: now)
         unconfirmed -= asked.count
         delivered += UInt64(clamping: asked.count)
         askedThrough = nil
@@ -87,6 +108,13 @@ struct JournalProgress: Hashable, Sendable {
         sent = cursor ?? 0
         unconfirmed = 0
         askedThrough = nil
+    }
+
+    /// Returns to the last values that the primary host has for sure; between sessions only.
+    mutating func hostIsOffline(at now: Duration) {
+        guard cursor != nil else { return }
+        sent = trail.rewind(at: now)
+        cursor = sent
     }
 }
 

@@ -19,9 +19,9 @@ struct JournalWork: Sendable {
     /// The time of the last ping.
     private var pingedAt = Duration.zero
 
-    init(options: SparkplugMachine.Options) {
+    init(options: SparkplugMachine.Options, waitsForHost: Bool) {
         self.options = options
-        progress = JournalProgress(window: options.window)
+        progress = JournalProgress(window: options.window, hostGrace: waitsForHost ? options.hostGrace : .zero)
         saves = CursorSaves(interval: options.saveInterval, pause: options.journalPause)
     }
 
@@ -45,13 +45,13 @@ struct JournalWork: Sendable {
         guard fetchedAfter == start, start == progress.sent else { return false }
         fetchedAfter = nil
         if seq <= progress.sent { requestAt = now + options.journalPause }
-        progress.send(through: seq, count: count)
+        progress.send(through: seq, count: count, at: now)
         return true
     }
 
     /// Records that the broker has answered the ping.
     mutating func confirmed(at now: Duration) {
-        progress.confirm(isFast: now - pingedAt <= Self.fastAnswer)
+        progress.confirm(isFast: now - pingedAt <= Self.fastAnswer, at: now)
     }
 
     mutating func saved(_ seq: Int64) {
@@ -73,6 +73,11 @@ struct JournalWork: Sendable {
         fetchedAfter = nil
     }
 
+    /// Records that the primary host is offline: values that it may have missed will be sent again.
+    mutating func hostIsOffline(at now: Duration) {
+        progress.hostIsOffline(at: now)
+    }
+
     // MARK: - Requests
 
     mutating func load(at now: Duration) -> [SparkplugMachine.Effect] {
@@ -88,12 +93,14 @@ struct JournalWork: Sendable {
     }
 
     mutating func save(at now: Duration) -> [SparkplugMachine.Effect] {
-        saves.start(progress.cursor, at: now).map { [.save($0)] } ?? []
+        progress.moveResumePoint(at: now)
+        return saves.start(progress.resumePoint, at: now).map { [.save($0)] } ?? []
     }
 
     /// Saves the last cursor at once; `nil` if it is saved already.
-    mutating func saveLast() -> [SparkplugMachine.Effect]? {
-        if let cursor = saves.startLast(progress.cursor) { return [.save(cursor)] }
+    mutating func saveLast(at now: Duration) -> [SparkplugMachine.Effect]? {
+        progress.moveResumePoint(at: now)
+        if let cursor = saves.startLast(progress.resumePoint) { return [.save(cursor)] }
         return saves.isIdle ? nil : []
     }
 
@@ -108,7 +115,9 @@ struct JournalWork: Sendable {
     // MARK: - Time
 
     var loadDeadline: Duration? { progress.cursor == nil && !isLoading ? requestAt : nil }
-    var saveDeadline: Duration? { saves.time(of: progress.cursor) }
+    var saveDeadline: Duration? {
+        [saves.time(of: progress.resumePoint), progress.resumeDeadline].compactMap(\.self).min()
+    }
     /// The time of the next ping or fetch.
     var sendDeadline: Duration? {
         let ping = progress.wantsPing ? pingAt : nil

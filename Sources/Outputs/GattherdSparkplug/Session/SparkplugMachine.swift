@@ -43,7 +43,7 @@ struct SparkplugMachine: Sendable {
         self.options = options
         host = HostWatch(isConfigured: waitsForHost)
         rebirths = RequestLimit(burst: options.rebirths, interval: options.rebirthInterval)
-        journal = JournalWork(options: options)
+        journal = JournalWork(options: options, waitsForHost: waitsForHost)
         deaths = DelayedDeaths(delay: options.deathDelay)
         pauses = .init(options.backoff, refused: options.refusedBackoff, stable: options.stableAfter, seed: seed)
     }
@@ -224,6 +224,7 @@ extension SparkplugMachine {
         let ended = session
         let death = node.death(at: time)
         reset()
+        journal.hostIsOffline(at: now)
         pauses.sessionEnded(after: now - since)
         let pause = pauses.next(after: BrokerFault(.lost, "the primary host is offline"))
         phase = .backingOff(nil, until: now + pause)
@@ -280,7 +281,7 @@ extension SparkplugMachine {
 
     /// Ends once the cursor is written.
     private mutating func close(at now: Duration, until: Duration) -> [Effect] {
-        now < until ? journal.saveLast() ?? finish() : finish()
+        now < until ? journal.saveLast(at: now) ?? finish() : finish()
     }
 
     private mutating func finish() -> [Effect] {
@@ -374,6 +375,9 @@ extension SparkplugMachine {
         }
         switch phase {
         case .waitingForHost where host.isReady: return start(at: now, time)
+        case .connecting where host.isOffline, .waitingForHost where host.isOffline:
+            journal.hostIsOffline(at: now)
+            return []
         case .online(let since) where host.isOffline && leaveAt == nil:
             return hostWentOffline(since: since, at: now, time)
         case .online where host.isOffline: return leave(at: now, time)

@@ -1,0 +1,56 @@
+/// The confirmed entries that the primary host may have missed.
+///
+/// The broker notices the crash of a host by its keepalive, and confirms values for it until then. So the host has an
+/// entry for sure once it stays online for a grace after the confirmation.
+struct HostTrail: Hashable, Sendable {
+    private struct Confirmation: Hashable {
+        let seq: Int64
+        let time: Duration
+    }
+
+    /// The number of parts of the grace, of each of which at most two confirmations are kept.
+    private static let parts = 32
+
+    private let grace: Duration
+    private var confirmations: [Confirmation] = []
+    /// The last number that the host has for sure.
+    private(set) var start: Int64 = 0
+
+    /// - Parameter grace: The time after which a crash is noticed at the latest; zero without a primary host.
+    init(grace: Duration) {
+        self.grace = grace
+    }
+
+    /// The number of confirmations in memory.
+    var count: Int { confirmations.count }
+    /// The time at which ``start`` moves.
+    var deadline: Duration? { confirmations.first.map { $0.time + grace } }
+
+    mutating func load(_ seq: Int64) {
+        start = seq
+    }
+
+    /// Records that the broker has all entries up to `seq`.
+    mutating func confirm(_ seq: Int64, at now: Duration) {
+        guard seq > confirmations.last?.seq ?? start else { return }
+        let isClose = confirmations.dropLast().last.map { now - $0.time < grace / Self.parts } ?? false
+        if isClose { confirmations.removeLast() }
+        confirmations.append(Confirmation(seq: seq, time: now))
+        expire(at: now)
+    }
+
+    /// Removes the confirmations whose grace is over.
+    mutating func expire(at now: Duration) {
+        let count = confirmations.prefix { now - $0.time >= grace }.count
+        guard count > 0 else { return }
+        start = confirmations[count - 1].seq
+        confirmations.removeFirst(count)
+    }
+
+    /// Returns the number after which entries are sent to the host again.
+    mutating func rewind(at now: Duration) -> Int64 {
+        expire(at: now)
+        confirmations.removeAll()
+        return start
+    }
+}
