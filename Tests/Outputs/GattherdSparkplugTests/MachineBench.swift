@@ -176,7 +176,6 @@ extension MachineBench {
 }
 
 extension SparkplugMessage {
-    var device: String? { topic.split(separator: "/").dropFirst(4).first.map(String.init) }
     var seq: UInt64? { payload.seq }
 
     func metric(_ name: String) -> SparkplugMetric? { payload.metrics.first { $0.name == name } }

@@ -42,4 +42,26 @@ import Testing
         let historical = bench.messages("DDATA").filter { $0.payload.metrics.contains(where: \.isHistorical) }
         #expect(historical.map(\.payload.metrics.count) == [1, 1, 1])
     }
+
+    @Test func `a value that the broker did not accept counts as new when it comes again`() throws {
+        var bench = MachineBench(isByException: true)
+        bench.connect(Devices.strap)
+        for second in Int64(1)...2 { bench.commit(Devices.contact, .text("on"), at: second) }
+        #expect(bench.messages("DDATA").count == 1)
+        let alias = try #require(bench.messages("DDATA").first?.payload.metrics.first?.alias)
+        bench.send(.unpublished(device: "strap", aliases: [alias]))
+        for second in Int64(3)...4 { bench.commit(Devices.contact, .text("on"), at: second) }
+        #expect(bench.messages("DDATA").count == 2)
+    }
+
+    @Test func `the values that hosts miss are the current ones that a shorter message lacks`() {
+        let metrics = [
+            SparkplugMetric(alias: 1, value: .long(1)), SparkplugMetric(alias: 2, value: .string("x")),
+            SparkplugMetric(alias: 3, isHistorical: true, value: .string("x")),
+        ]
+        let topic = MachineBench.topics.deviceData("strap")
+        let message = SparkplugMessage(topic: topic, payload: SparkplugPayload(metrics: metrics))
+        #expect(message.aliases(missingIn: message.withoutTexts) == [2])
+        #expect(message.aliases(missingIn: message.withoutMetrics) == [1, 2])
+    }
 }

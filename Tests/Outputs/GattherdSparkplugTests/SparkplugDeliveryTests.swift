@@ -101,6 +101,29 @@ import Testing
         await end
     }
 
+    @Test func `a text that was left out of a birth is published when it comes again`() async throws {
+        let broker = try Broker(settings: ["max_packet_size 2000"])
+        try await broker.start()
+        let subscriber = try await Subscriber(broker, to: "spBv1.0/+/DDATA/#")
+        let journal = MemoryJournal()
+        let output = Self.output(broker, journal) { $0.isByException = true }
+        async let end: Void = output.run()
+        output.describe(Devices.strap)
+        output.update(Devices.link("strap", .ready))
+        await output.waitForBirth()
+        let text = SampleValue.text(String(repeating: "x", count: 1500))
+        journal.commit(Devices.contact, text, at: 1)
+        await journal.waitForCursor(1)
+        var larger = Devices.strap
+        larger.streams.append(.init(name: String(repeating: "x", count: 600), metrics: [MetricDescriptor(name: "x")]))
+        output.describe(larger)
+        journal.commit(Devices.contact, text, at: 2)
+        await subscriber.messages { $0.count == 2 }
+        #expect(output.counters.refused.value == 1)
+        await output.stop(within: .zero)
+        await end
+    }
+
     @Test func `a birth that the broker refuses ends the session with a problem`() async throws {
         let broker = try Broker(settings: ["max_packet_size 2000"])
         try await broker.start()

@@ -16,7 +16,7 @@ struct DeviceMetrics: Sendable {
         /// The values of the newest reading; empty until one is known.
         fileprivate(set) var values: [SampleValue] = []
         fileprivate(set) var time: Timestamp?
-        /// True if the newest values were published as historical, so that hosts show older ones.
+        /// True if hosts show older values, because the newest ones were historical or too large for the broker.
         var isBehind = false
     }
 
@@ -168,6 +168,11 @@ struct DeviceMetrics: Sendable {
     /// Marks all values as shown by hosts.
     mutating func markCurrent() {
         for index in metrics.indices { metrics[index].isBehind = false }
+    }
+
+    /// Marks the values of these metrics as missing at hosts.
+    mutating func markBehind(_ aliases: Set<UInt64>) {
+        for index in metrics.indices where aliases.contains(metrics[index].alias) { metrics[index].isBehind = true }
     }
 }
 

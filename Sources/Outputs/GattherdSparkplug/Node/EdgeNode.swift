@@ -9,6 +9,8 @@ struct SparkplugMessage: Hashable, Sendable {
 
     /// The message's type, for example `DDATA`.
     var type: String { topic.split(separator: "/").dropFirst(2).first.map(String.init) ?? "" }
+    /// The device's name; `nil` for a message of the node.
+    var device: String? { topic.split(separator: "/").dropFirst(4).first.map(String.init) }
     var isData: Bool { type == "NDATA" || type == "DDATA" }
     var isNodeBirth: Bool { type == "NBIRTH" }
     var isBirth: Bool { isNodeBirth || type == "DBIRTH" }
@@ -18,6 +20,13 @@ struct SparkplugMessage: Hashable, Sendable {
         var payload = payload
         payload.metrics = []
         return SparkplugMessage(topic: topic, payload: payload, qos: qos)
+    }
+
+    /// Returns the aliases of the current values that a shorter message does not have.
+    func aliases(missingIn shorter: SparkplugMessage) -> Set<UInt64> {
+        let published = Set(shorter.payload.metrics)
+        let missing = payload.metrics.filter { !$0.isHistorical && !published.contains($0) }
+        return Set(missing.compactMap(\.alias))
     }
 
     /// The message with null in place of texts, which alone can be long.
@@ -301,6 +310,11 @@ extension EdgeNode {
             messages += data(of: name, values, at: time)
         }
         return messages
+    }
+
+    /// Records that hosts have not received the current values of a device's metrics: the next ones count as new.
+    mutating func valuesAreMissing(_ aliases: Set<UInt64>, of name: String) {
+        devices[name]?.valuesAreMissing(aliases)
     }
 
     /// Returns DDATA for a control that was written.

@@ -69,6 +69,10 @@ struct SparkplugDevice: Sendable {
         return behind.compactMap { metric in metric.time.map { metric.encode(metric.values, at: $0) } }.inOrderOfTime
     }
 
+    mutating func valuesAreMissing(_ aliases: Set<UInt64>) {
+        metrics.markBehind(aliases)
+    }
+
     mutating func record(_ value: ControlValue, of control: String, at time: Timestamp) -> SparkplugMetric? {
         controls.record(value, of: control, at: time)
     }

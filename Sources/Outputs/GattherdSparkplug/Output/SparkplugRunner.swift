@@ -121,11 +121,22 @@ final class SparkplugRunner {
             logger.unpublished(message, error)
             if message.isBirth, case .tooLarge = error {
                 let shorter = message.withoutTexts
-                return shorter != message && publish(shorter, to: connection)
+                return shorter != message && publish(shorter, insteadOf: message, to: connection)
             }
             let isEmpty = !message.isData || message.payload.metrics.isEmpty
-            return isEmpty || publish(message.withoutMetrics, to: connection)
+            return isEmpty || publish(message.withoutMetrics, insteadOf: message, to: connection)
         }
+    }
+
+    private func publish(
+        _ shorter: SparkplugMessage,
+        insteadOf message: SparkplugMessage,
+        to connection: SparkplugConnection
+    ) -> Bool {
+        if let device = message.device {
+            step(.unpublished(device: device, aliases: message.aliases(missingIn: shorter)))
+        }
+        return publish(shorter, to: connection)
     }
 
     private func set(_ request: ControlRequest) {

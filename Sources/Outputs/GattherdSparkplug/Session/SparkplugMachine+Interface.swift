@@ -22,6 +22,8 @@ extension SparkplugMachine {
         case message(session: Int, BrokerMessage)
         /// The broker has answered the ping.
         case confirmed(session: Int)
+        /// The broker did not accept the current values of these metrics.
+        case unpublished(device: String, aliases: Set<UInt64>)
         case described(DeviceDescription)
         case link(device: String, isOnline: Bool)
         case removed(device: String)

@@ -109,6 +109,7 @@ struct SparkplugMachine: Sendable {
         case .journalFailed(let operation): return journalFailed(operation, at: now)
         case .message(let number, let message) where number == session: return received(message, at: now, time)
         case .confirmed(let number) where number == session: confirmed(at: now)
+        case .unpublished(let device, let aliases): node.valuesAreMissing(aliases, of: device)
         case .described(let description): return publish(node.describe(description, at: time))
         case .link(let device, let isOnline): return link(device, isOnline: isOnline, at: now, time)
         case .removed(let device):
