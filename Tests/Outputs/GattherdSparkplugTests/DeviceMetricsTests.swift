@@ -38,6 +38,44 @@ import Testing
         #expect(metrics.metrics.map(\.name) == ["open/m7", "open/m8"])
     }
 
+    /// A description of the open format with these metrics.
+    private func description(_ metrics: Int..., isConnectable: Bool) -> DeviceDescription {
+        let described = DeviceDescription.Stream(name: "open", metrics: metrics.map { stream.metrics[$0] })
+        let address = "C0:FF:EE:00:00:01"
+        return DeviceDescription(device: "tag", address: address, streams: [described], isConnectable: isConnectable)
+    }
+
+    @Test func `a sensor keeps the metrics that it has sent when a new description lacks them`() {
+        var (metrics, aliases) = (DeviceMetrics(), AliasPool())
+        _ = metrics.learn(reading(7, 8), &aliases)
+        _ = metrics.record(reading(7, 8), isHistorical: false, at: Timestamp(microseconds: 1_000_000))
+        let isChanged = metrics.describe(description(8, isConnectable: false), &aliases)
+        #expect(!isChanged && metrics.metrics.map(\.name) == ["open/m8", "open/m7"])
+        #expect(metrics.metrics.map(\.values) == [[.integer(8)], [.integer(7)]])
+        _ = metrics.describe(description(8, isConnectable: true), &aliases)
+        #expect(metrics.metrics.map(\.name) == ["open/m8"])
+    }
+
+    @Test func `a metric that a description has dropped returns with its alias and its type`() {
+        var (metrics, aliases) = (DeviceMetrics(), AliasPool())
+        let text = JournalReading(
+            seq: 1,
+            stream: stream,
+            time: Timestamp(microseconds: 1_000_000),
+            source: .advert,
+            samples: [Sample(metric: 7, value: .text("high"))][...]
+        )
+        _ = metrics.describe(description(7, isConnectable: true), &aliases)
+        _ = metrics.learn(text, &aliases)
+        let former = metrics.metrics
+        _ = metrics.describe(description(8, isConnectable: true), &aliases)
+        _ = metrics.describe(description(7, 8, isConnectable: true), &aliases)
+        #expect(former.map(\.type) == [.text] && metrics.metrics.first == former.first)
+        _ = metrics.describe(description(8, isConnectable: true), &aliases)
+        _ = metrics.learn(reading(7), &aliases)
+        #expect(metrics.metrics.last == former.first)
+    }
+
     @Test func `readings of one batch may have different definitions of a stream`() {
         var (metrics, aliases) = (DeviceMetrics(), AliasPool())
         let now = Timestamp(microseconds: 1_000_000)

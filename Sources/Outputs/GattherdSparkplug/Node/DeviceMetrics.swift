@@ -22,23 +22,36 @@ struct DeviceMetrics: Sendable {
 
     private(set) var metrics: [Metric] = []
     private var indices: [String: Int] = [:]
-    /// The aliases of all metrics that the device ever had.
-    private var aliases: [String: UInt64] = [:]
+    /// The metrics that descriptions have dropped, by name; they return with their aliases, values and types.
+    private var dropped: [String: Metric] = [:]
     /// The indices of the metrics of each stream, by its name.
     private var streams: [String: (definition: StreamDefinition, indices: SparseArray<Int>)] = [:]
 
     /// Replaces the metrics by described ones; metrics of the same name keep their values and types.
     ///
+    /// A sensor that only advertises also keeps the metrics that it has sent: after a reload its description has only
+    /// those that were received since.
+    ///
     /// - Returns: True if the definitions differ from the former ones.
     mutating func describe(_ description: DeviceDescription, _ aliases: inout AliasPool) -> Bool {
         let former = metrics
+        for metric in former { dropped[metric.name] = metric }
         metrics.removeAll()
         indices.removeAll()
         streams.removeAll()
         for stream in description.streams {
-            for metric in stream.metrics { add(metric, of: stream.name, among: former, &aliases) }
+            for metric in stream.metrics { add(metric, of: stream.name, &aliases) }
         }
-        return metrics.map(\.definition) != former.map(\.definition)
+        if !description.isConnectable {
+            for metric in former where !metric.values.isEmpty { restore(metric) }
+        }
+        return Set(metrics.map(\.definition)) != Set(former.map(\.definition))
+    }
+
+    /// Adds a dropped metric again, unless it has been described.
+    private mutating func restore(_ metric: Metric) {
+        guard dropped.removeValue(forKey: metric.name) != nil else { return }
+        append(metric)
     }
 
     /// Adds the metrics of a stream that are missing, and widens types for the values of a reading.
@@ -76,7 +89,7 @@ struct DeviceMetrics: Sendable {
         }
         let present = stream.isOpen ? reading.samples.map(\.metric) : Array(stream.metrics.indices)
         for metric in present where indices[metric] == nil && stream.metrics.indices.contains(metric) {
-            indices.set(add(stream.metrics[metric], of: stream.stream, among: [], &aliases), at: metric)
+            indices.set(add(stream.metrics[metric], of: stream.stream, &aliases), at: metric)
         }
         streams[stream.stream] = (stream, indices)
         return indices
@@ -87,18 +100,20 @@ struct DeviceMetrics: Sendable {
     private mutating func add(
         _ descriptor: MetricDescriptor,
         of stream: String,
-        among former: [Metric],
         _ pool: inout AliasPool
     ) -> Int {
         let name = Self.name(descriptor, of: stream)
         if let index = indices[name] { return index }
-        let alias = aliases[name] ?? pool.next()
-        aliases[name] = alias
-        var metric = Metric(descriptor, name: name, alias: alias)
-        if let earlier = former.first(where: { $0.name == name }) { metric.inherit(earlier) }
-        indices[name] = metrics.count
-        metrics.append(metric)
+        let earlier = dropped.removeValue(forKey: name)
+        var metric = Metric(descriptor, name: name, alias: earlier?.alias ?? pool.next())
+        if let earlier { metric.inherit(earlier) }
+        append(metric)
         return metrics.count - 1
+    }
+
+    private mutating func append(_ metric: Metric) {
+        indices[metric.name] = metrics.count
+        metrics.append(metric)
     }
 
     private static func name(_ descriptor: MetricDescriptor, of stream: String) -> String {
