@@ -59,13 +59,14 @@ final class LinesPipe {
         try waitForReader()
     }
 
-    /// The next bytes to write: whole lines that the kernel writes as one.
+    /// The next bytes to write: whole lines that the kernel writes as one, or one longer line.
     ///
     /// A killed daemon leaves no part of a line in the pipe, unless the line is longer.
     private static func wholeLines(_ rest: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         guard rest.count > undividedBytes else { return rest }
-        let chunk = rest.prefix(undividedBytes)
-        return chunk.lastIndex(of: UInt8(ascii: "\n")).map { chunk[...$0] } ?? rest
+        let newline = UInt8(ascii: "\n")
+        let end = rest.prefix(undividedBytes).lastIndex(of: newline) ?? rest.firstIndex(of: newline)
+        return end.map { rest[...$0] } ?? rest
     }
 
     /// The rest of the line that contains the last written byte; empty if that byte ends a line.

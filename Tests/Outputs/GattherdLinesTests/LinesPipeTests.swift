@@ -22,8 +22,12 @@ import Testing
         }
 
         func write(_ numbers: ClosedRange<Int64>, bytes: Int = 10) async -> OutputFault? {
+            await write(entries: .rows(numbers, bytes: bytes))
+        }
+
+        func write(entries: [JournalEntry]) async -> OutputFault? {
             do throws(OutputFault) {
-                try await sink.write(.rows(numbers, bytes: bytes))
+                try await sink.write(entries)
                 return nil
             } catch {
                 return error
@@ -141,6 +145,17 @@ import Testing
         let fixture = try Fixture()
         let reader = try Reader(fixture.path)
         let call = Task { await fixture.write(1...2000, bytes: 200) }
+        while reader.waitingBytes < 50_000 { await Task.yield() }
+        call.cancel()
+        #expect(await call.value?.kind == .unavailable)
+        #expect(reader.read().hasSuffix("}\n"))
+    }
+
+    @Test func `lines after one of more than 4 KiB are in the pipe as whole lines only`() async throws {
+        let fixture = try Fixture()
+        let reader = try Reader(fixture.path)
+        let entries = [JournalEntry].rows(1...1, bytes: 5000) + [JournalEntry].rows(2...2000, bytes: 200)
+        let call = Task { await fixture.write(entries: entries) }
         while reader.waitingBytes < 50_000 { await Task.yield() }
         call.cancel()
         #expect(await call.value?.kind == .unavailable)
