@@ -12,7 +12,7 @@ final class LinesPipe {
     private static let undividedBytes = 4096
 
     private let path: LinesPath
-    private let descriptor: Int32
+    let descriptor: Int32
     /// The rest of a line whose start is in the pipe; the next lines follow it.
     private var unfinished: ArraySlice<UInt8> = []
 

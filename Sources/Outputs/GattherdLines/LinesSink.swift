@@ -41,6 +41,11 @@ package actor LinesSink: BatchSink {
     }
 
     package func close() {
+        closeTarget()
+    }
+
+    private func closeTarget() {
+        if case .pipe(let pipe)? = target { loop.unwatch(pipe.descriptor) }
         target = nil
     }
 
@@ -48,15 +53,23 @@ package actor LinesSink: BatchSink {
     private func openTarget() throws(OutputFault) -> Target {
         if let target, target.isCurrent { return target }
         // The lock of the former file ends before another one is opened.
-        target = nil
+        closeTarget()
         let opened: Target =
             switch path.kind {
             case .file: .file(try LinesFile(path))
-            case .pipe: .pipe(try LinesPipe(path))
+            case .pipe: .pipe(try openPipe())
             case .other: throw path.notAFile
             }
         target = opened
         return opened
+    }
+
+    /// Opens the pipe, and closes it when its reader leaves, so that the next reader gets no rest of a line.
+    private func openPipe() throws(OutputFault) -> LinesPipe {
+        let pipe = try LinesPipe(path)
+        // Without a watch, the next write finds out that there is no reader.
+        try? loop.watch(pipe.descriptor, for: []) { [weak self] _ in self?.assumeIsolated { $0.closeTarget() } }
+        return pipe
     }
 
     private func append(_ text: [UInt8], to file: LinesFile) throws(OutputFault) {
@@ -81,7 +94,7 @@ package actor LinesSink: BatchSink {
             try pipe.append(text)
         } catch {
             // A slow reader gets the rest of its line; without a reader the pipe is opened again.
-            if !Task.isCancelled { target = nil }
+            if !Task.isCancelled { closeTarget() }
             throw error
         }
     }

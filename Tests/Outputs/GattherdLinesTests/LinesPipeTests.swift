@@ -21,6 +21,15 @@ import Testing
             sink = LinesSink(LinesSettings(path: Located(path)))
         }
 
+        /// True while this process, and so the sink, has the pipe open.
+        var isOpen: Bool {
+            var (own, pipe) = (stat(), stat())
+            guard unsafe stat(path, &pipe) == 0 else { return false }
+            return (Int32(0)..<4096).contains { descriptor in
+                unsafe fstat(descriptor, &own) == 0 && own.st_ino == pipe.st_ino && own.st_dev == pipe.st_dev
+            }
+        }
+
         func write(_ numbers: ClosedRange<Int64>, bytes: Int = 10) async -> OutputFault? {
             await write(entries: .rows(numbers, bytes: bytes))
         }
@@ -139,6 +148,22 @@ import Testing
         let numbers = try lines.map { try seq(of: $0) }
         #expect(numbers.suffix(2000).elementsEqual(1...2000))
         #expect(numbers.dropLast(2000).elementsEqual(1...Int64(numbers.count - 2000)))
+    }
+
+    @Test func `a reader that replaces a slow one between two attempts gets complete lines`() async throws {
+        let fixture = try Fixture()
+        var reader: Reader? = try Reader(fixture.path)
+        let call = Task { await fixture.write(1...2000, bytes: 200) }
+        while (reader?.read(10) ?? "").isEmpty { await Task.yield() }
+        call.cancel()
+        #expect(await call.value?.detail.contains("too slow") == true)
+        reader = nil
+        try await eventually { !fixture.isOpen }
+        let next = try Reader(fixture.path)
+        async let second = fixture.write(1...2000, bytes: 200)
+        let lines = try await next.read(lines: 2000)
+        #expect(await second == nil)
+        #expect(try lines.map { try seq(of: $0) } == Array(1...2000))
     }
 
     @Test func `a full pipe has whole lines only, so that a kill divides none`() async throws {
