@@ -272,19 +272,37 @@ extension EdgeNode {
             groups[name, default: []].append(reading)
         }
         return order.flatMap { name in
-            publish(groups[name] ?? [], of: name, historicalThrough: horizon, isDying: dying.contains(name), at: time)
+            let (readings, last) = (groups[name, default: []][...], removed[name] ?? -1)
+            let former = readings.prefix { $0.seq <= last }
+            let present = readings.dropFirst(former.count)
+            let isDying = dying.contains(name)
+            return publishRemoved(former, of: name, at: time)
+                + publish(present, of: name, historicalThrough: horizon, isDying: isDying, at: time)
         }
     }
 
+    /// Returns the messages of a removed device's readings, while another device that has its name is dead.
+    private mutating func publishRemoved(
+        _ readings: ArraySlice<JournalReading>,
+        of name: String,
+        at time: Timestamp
+    ) -> [SparkplugMessage] {
+        guard !readings.isEmpty else { return [] }
+        let death = death(of: name, at: time)
+        let successor = devices.removeValue(forKey: name)
+        let messages = publish(readings, of: name, historicalThrough: .max, isDying: false, at: time)
+        devices[name] = successor
+        return death + messages + births(of: name, at: time)
+    }
+
     private mutating func publish(
-        _ readings: [JournalReading],
+        _ readings: ArraySlice<JournalReading>,
         of name: String,
         historicalThrough horizon: Int64,
         isDying: Bool,
         at time: Timestamp
     ) -> [SparkplugMessage] {
-        let isRemoved = devices[name] == nil && removed[name] != nil
-        defer { if isRemoved { devices[name] = nil } }
+        guard !readings.isEmpty else { return [] }
         var device = devices[name] ?? SparkplugDevice(name: name)
         for reading in readings { device.learn(reading, &aliases) }
         devices[name] = device
