@@ -22,4 +22,22 @@ import Testing
         let birth = try #require(bench.messages("DBIRTH").last)
         #expect(birth.metric("heart_rate/rate")?.isNull == true)
     }
+
+    @Test func `a backlog of many former devices costs a bounded memory`() {
+        let names = (1...1500).map { "former-\($0)" }
+        let backlog = names.enumerated().map { index, name in
+            let metrics = [MetricDescriptor(name: "value")]
+            let stream = StreamDefinition(device: name, profile: "former", stream: "former", metrics: metrics)
+            return JournalReading.of(stream, [.integer(1)], seq: Int64(index + 1), at: 1)
+        }
+        var bench = MachineBench(backlog: backlog)
+        bench.connect(Devices.strap)
+        while bench.pings > 0 {
+            bench.answerPing()
+            bench.wait(.seconds(1))
+        }
+        #expect(bench.machine.progress.backlog == 0 && bench.messages("DDATA").count == 1500)
+        #expect(names.count { bench.machine.node.contains($0) } <= 1000)
+        #expect(bench.machine.node.contains("strap"))
+    }
 }

@@ -55,8 +55,9 @@ struct EdgeNode: Sendable {
     private let isByException: Bool
     private var permissions: ControlPermissions
     private var devices: [String: SparkplugDevice] = [:]
-    /// The maximum number of removed devices in memory while the broker is unreachable.
-    private static let mostRemoved = 1000
+    /// The maximum number of removed devices in memory while the broker is unreachable, and of devices that only
+    /// readings name.
+    private static let mostFormer = 1000
 
     /// The removed devices whose readings may still be published, with the `seq` of each last reading.
     private var removed: [String: Int64] = [:]
@@ -211,7 +212,7 @@ struct EdgeNode: Sendable {
         let death = death(of: name, at: time)
         devices[name] = nil
         removed[name] = last
-        if removed.count > Self.mostRemoved, let oldest = removed.min(by: { $0.value < $1.value }) {
+        if removed.count > Self.mostFormer, let oldest = removed.min(by: { $0.value < $1.value }) {
             removed[oldest.key] = nil
         }
         return death + onlineUpdate(at: time)
@@ -271,6 +272,7 @@ extension EdgeNode {
             if groups[name] == nil { order.append(name) }
             groups[name, default: []].append(reading)
         }
+        defer { removeFormer(except: dying) }
         return order.flatMap { name in
             let (readings, last) = (groups[name, default: []][...], removed[name] ?? -1)
             let former = readings.prefix { $0.seq <= last }
@@ -279,6 +281,14 @@ extension EdgeNode {
             return publishRemoved(former, of: name, at: time)
                 + publish(present, of: name, historicalThrough: horizon, isDying: isDying, at: time)
         }
+    }
+
+    /// Removes the devices that only readings name if there are too many: a backlog may have many former names.
+    private mutating func removeFormer(except dying: Set<String>) {
+        guard devices.count > Self.mostFormer else { return }
+        let former = devices.filter { !$0.value.isDescribed && !$0.value.isOnline && !dying.contains($0.key) }.keys
+        guard former.count > Self.mostFormer else { return }
+        for name in former { devices[name] = nil }
     }
 
     /// Returns the messages of a removed device's readings, while another device that has its name is dead.
