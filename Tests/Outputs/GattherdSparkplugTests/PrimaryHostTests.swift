@@ -64,7 +64,6 @@ import Testing
         var bench = Self.confirmed()
         #expect(bench.saved.isEmpty)
         bench.send(.stop(drain: .seconds(5)))
-        bench.wait(.seconds(5))
         #expect(bench.isFinished && bench.saved.isEmpty)
     }
 

@@ -263,7 +263,8 @@ extension SparkplugMachine {
 
     private mutating func leaveIfDrained(at now: Duration, _ time: Timestamp) -> [Effect] {
         guard leaveAt != nil, progress.isCaughtUp, progress.isConfirmed else { return [] }
-        return leave(at: now, time)
+        // The cursor may be saved already.
+        return leave(at: now, time) + work(at: now, time)
     }
 
     private mutating func leave(at now: Duration, _ time: Timestamp) -> [Effect] {
