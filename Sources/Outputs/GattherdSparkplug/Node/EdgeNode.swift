@@ -231,7 +231,7 @@ extension EdgeNode {
             groups[name, default: []].append(reading)
         }
         defer { removeFormer(except: dying) }
-        return order.flatMap { name in
+        return order.flatMap { name -> [SparkplugMessage] in
             let (readings, last) = (groups[name, default: []][...], removed[name] ?? -1)
             let former = readings.prefix { $0.seq <= last }
             let present = readings.dropFirst(former.count)
