@@ -86,6 +86,21 @@ import Testing
 
     // MARK: - Ends
 
+    @Test func `a central that closes ends a link whose disconnect failed`() async throws {
+        let backend = FakeBackend()
+        var ended: Peripheral?
+        try await Bench.run(on: backend) { bench in
+            try await bench.central.waitUntilReady()
+            let strap = try await bench.connected()
+            backend.fail("disconnect", BluetoothError(.busy, "no"))
+            #expect(await outcome { try await strap.disconnect() }.error?.kind == .busy)
+            #expect(strap.connectionState == .disconnecting)
+            ended = strap
+        }
+        #expect(backend.asked.state.filter { $0 == "disconnect 1" }.count == 2)
+        #expect(ended?.connectionState == .disconnected(.requested))
+    }
+
     @Test func `a disconnect while a connection task runs is a request, not a failure`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap

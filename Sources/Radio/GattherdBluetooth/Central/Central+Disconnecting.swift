@@ -96,7 +96,7 @@ extension Central {
 
     private func end(_ link: Link) async throws(BluetoothError) {
         link.finishEnd(self)
-        guard link.connection.isConnected || link.connection == .disconnecting else { return }
+        guard link.connection.mayHaveLink else { return }
         link.move(to: .disconnecting, self) { state in
             state.isAutomatic = false
             return true
@@ -122,9 +122,14 @@ extension Central {
     private func endLast(_ link: Link) async {
         let limit = ConnectionTaskRun.isCurrent(of: link) ? .zero : configuration.disconnectTimeout
         try? await link.connecting.perform(.disconnect, within: limit) { () throws(BluetoothError) in }
-        guard !configuration.keepsLinks, link.connection.isConnected else { return }
+        guard !configuration.keepsLinks, link.connection.mayHaveLink else { return }
         try? await end(link)
     }
+}
+
+extension ConnectionState {
+    /// True if the link may be up, also after a disconnect that failed, timed out or was cancelled.
+    fileprivate var mayHaveLink: Bool { isConnected || self == .disconnecting }
 }
 
 extension Link {
