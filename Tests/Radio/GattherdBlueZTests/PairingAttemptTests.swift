@@ -274,6 +274,17 @@ struct PairingTests {
         }
     }
 
+    @Test func `a peripheral that bluetoothd calls paired already keeps its bond`() async throws {
+        try await PairingStage.run { bench in
+            // `Paired` is still false.
+            await bench.stage.fake.fail("Pair", "AlreadyExists", "Already Paired")
+            await bench.stage.fake.on("RemoveDevice") { _, call in try call.reply() }
+            try await bench.stage.central.pair(Stage.peripheral, by: .passkey(Stage.passkey), timeout: .seconds(20))
+            #expect(await bench.stage.fake.asked.contains("Pair"))
+            #expect(await !bench.stage.fake.asked.contains("RemoveDevice"))
+        }
+    }
+
     @Test(
         arguments: [
             ("AuthenticationFailed", BluetoothError.Kind.authentication), ("AuthenticationRejected", .authentication),

@@ -114,7 +114,8 @@ final class PairingClient {
 
     /// Pairs with a peripheral; returns false if it paired without having requested its passkey.
     ///
-    /// The timeout is the limit of all steps together.
+    /// A peripheral that is paired already stays so, however it was paired. The timeout is the limit of all steps
+    /// together.
     func pair(
         _ peripheral: PeripheralID,
         by method: PairingMethod,
@@ -126,22 +127,25 @@ final class PairingClient {
         guard responder.begin(peripheral, by: method) else { throw BluetoothError(.busy, "a pairing is under way") }
         defer { responder.end(peripheral) }
         let deadline = SuspendingClock.now.advanced(by: timeout)
+        let isNew: Bool
         do throws(DBusError) {
-            try await request(peripheral, path, by: method, until: deadline)
+            isNew = try await request(peripheral, path, by: method, until: deadline)
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
         _ = try? await objects.refresh(path, within: min(operationLimit, deadline.remaining))
-        return !responder.hasSkippedPasskey(peripheral)
+        return !isNew || !responder.hasSkippedPasskey(peripheral)
     }
 
     /// Requests the pairing on a connection of its own, whose agent has the capability of the method.
+    ///
+    /// - Returns: False if the peripheral was paired before.
     private func request(
         _ peripheral: PeripheralID,
         _ path: String,
         by method: PairingMethod,
         until deadline: SuspendingClock.Instant
-    ) async throws(DBusError) {
+    ) async throws(DBusError) -> Bool {
         guard let owner = client.owner else { throw .noBluetoothd }
         let connection = try await openConnection(for: peripheral, until: deadline)
         connection.exportAgent(for: owner) { [weak self] call in
@@ -150,7 +154,7 @@ final class PairingClient {
         let result = await Self.pair(on: connection, owner, path, method, operationLimit, deadline)
         // bluetoothd cancels a pairing whose client leaves.
         await connection.close()
-        try result.get()
+        return try result.get()
     }
 
     /// Opens the connection of a pairing.
@@ -185,6 +189,11 @@ final class PairingClient {
         return connection
     }
 
+    /// Registers the agent of the method and requests the pairing.
+    ///
+    /// BlueZ 5.66 may report `Paired` as false after a pairing that another request caused.
+    ///
+    /// - Returns: False if the peripheral was paired before.
     private static func pair(
         on connection: DBusConnection,
         _ owner: String,
@@ -192,7 +201,7 @@ final class PairingClient {
         _ method: PairingMethod,
         _ operationLimit: Duration,
         _ deadline: SuspendingClock.Instant
-    ) async -> Result<Void, DBusError> {
+    ) async -> Result<Bool, DBusError> {
         let arguments = [DBusValue.objectPath(DBusConnection.agentPath), .string(method.capability)]
         let manager = BlueZ.agentManager
         do throws(DBusError) {
@@ -205,9 +214,9 @@ final class PairingClient {
                 timeout: min(operationLimit, deadline.remaining)
             )
             try await connection.callOnLoop(owner, path, BlueZ.device, "Pair", timeout: deadline.remaining)
-            return .success(())
+            return .success(true)
         } catch  where error.name == "org.bluez.Error.AlreadyExists" {
-            return .success(())
+            return .success(false)
         } catch {
             return .failure(error)
         }
