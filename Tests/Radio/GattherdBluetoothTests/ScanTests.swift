@@ -151,6 +151,19 @@ import Testing
         }
     }
 
+    @Test func `advertisements that a newer status replaced count as dropped`() async throws {
+        try await Bench.run { bench in
+            var each = bench.central.scan(allowDuplicates: true).makeAsyncIterator()
+            let once = bench.central.scan().makeAsyncIterator()
+            bench.backend.advertise(Self.strap)
+            _ = try await each.next()
+            #expect(each.droppedCount == 0)
+            bench.backend.advertise(Self.strap) { $0.heard += 2 }
+            _ = try await each.next()
+            #expect(each.droppedCount == 2 && once.droppedCount == 0)
+        }
+    }
+
     @Test func `a removed peripheral is reported again`() async throws {
         try await Bench.run { bench in
             async let heard = hear(bench.central.scan(), 2)

@@ -4,7 +4,8 @@ import GattherdSync
 /// The events for one consumer; the number of waiting statuses is bounded by the number of peripherals.
 ///
 /// Advertisements produce new statuses at any rate. A new status replaces the peripheral's waiting one, unless another
-/// event of the peripheral was published in between. So only outdated statuses are lost.
+/// event of the peripheral was published in between. So only outdated statuses are lost; ``PeripheralStatus/heard``
+/// counts their advertisements.
 final class EventQueue: Sendable {
     private struct State: Sendable {
         /// The events that wait, after some that were dequeued and are `nil`.

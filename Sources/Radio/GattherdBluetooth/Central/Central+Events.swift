@@ -97,7 +97,8 @@ extension Central {
             let sighting = Sighting(status: status, time: registry.peripherals.lastSeen(status.id) ?? now.time)
             let isOurs = registry.platform.adapter(configuration.adapter)?.address == status.id.adapter
             let isOffered = isOurs && (isNew || status.hasNewNameOrServices(since: before))
-            let listeners = isOffered ? registry.scanners.admit(sighting, isNew: isNew) : []
+            let missed = status.missedAdvertisements(since: before)
+            let listeners = isOffered ? registry.scanners.admit(sighting, isNew: isNew, missed: missed) : []
             return (registry.links[status.id], before, sighting, listeners)
         }
         for mailbox in listeners { mailbox.push(sighting) }

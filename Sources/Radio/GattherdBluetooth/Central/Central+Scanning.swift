@@ -11,7 +11,8 @@ extension Central {
     ///   - name: The required name; `nil` for any.
     ///   - namePrefix: The required beginning of the name; `nil` for any.
     ///   - minimumRSSI: The minimum signal strength in dBm; `nil` for any.
-    ///   - allowDuplicates: True for each advertisement, false for one of each peripheral.
+    ///   - allowDuplicates: True for each advertisement, false for one of each peripheral. Advertisements that are not
+    ///     handled in time count as dropped: ``Scan/Iterator/droppedCount``.
     ///   - timeout: The time after which the loop ends with `timedOut`; `nil` for none.
     /// - Returns: The sequence of advertisements.
     public func scan(

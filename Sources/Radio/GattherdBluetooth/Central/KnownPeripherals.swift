@@ -54,6 +54,14 @@ extension PeripheralStatus {
         return heard != before.heard || before.rssi == nil
     }
 
+    /// The number of advertisements between the two statuses, before the last one; each status replaces outdated ones.
+    ///
+    /// The number of advertisements starts again with each object of the platform.
+    func missedAdvertisements(since before: PeripheralStatus?) -> UInt64 {
+        let former = before?.heard ?? 0
+        return heard > former ? heard - former - 1 : 0
+    }
+
     /// True if the name or the services of a peripheral that a scan receives have changed.
     ///
     /// BlueZ reports those of a scan response alone if nothing else has changed.
@@ -92,9 +100,13 @@ struct ScannerTable: Sendable {
     }
 
     /// Returns the mailboxes of the scanners that admit a sighting, which may be no new advertisement.
-    mutating func admit(_ sighting: Sighting, isNew: Bool) -> [Mailbox<Sighting>] {
+    ///
+    /// `missed` advertisements before it count as dropped by scanners of each advertisement.
+    mutating func admit(_ sighting: Sighting, isNew: Bool, missed: UInt64 = 0) -> [Mailbox<Sighting>] {
         scanners.keys.compactMap { id in
-            scanners[id]?.admits(sighting, isNew: isNew) == true ? scanners[id]?.mailbox : nil
+            guard scanners[id]?.admits(sighting, isNew: isNew) == true, let scanner = scanners[id] else { return nil }
+            if scanner.allowsDuplicates { scanner.mailbox.countDropped(missed) }
+            return scanner.mailbox
         }
     }
 

@@ -3,8 +3,8 @@
 /// Each loop is a scan of its own, and all share the adapter's scan.
 ///
 /// The scan starts with the loop and ends when the loop is left or its task is cancelled. It resumes by itself after a
-/// loss of bluetoothd or the adapter. The scan buffers 1024 advertisements; slow consumers miss the oldest, which
-/// ``Iterator/droppedCount`` counts.
+/// loss of bluetoothd or the adapter. The scan buffers 1024 advertisements; slow consumers miss the oldest. On a busy
+/// machine an advertisement may replace the peripheral's one before. ``Iterator/droppedCount`` counts both.
 public struct Scan: AsyncSequence, Sendable {
     public typealias Element = Advertisement
     /// The errors are ``BluetoothError``s.
@@ -36,7 +36,7 @@ public struct Scan: AsyncSequence, Sendable {
         fileprivate let lease: Cancellable
         fileprivate let deadline: ContinuousClock.Instant?
 
-        /// The number of advertisements dropped because they were not consumed in time.
+        /// The number of advertisements dropped because they were not handled or consumed in time.
         public var droppedCount: UInt64 { mailbox.droppedCount }
 
         /// The next advertisement; `nil` if the task is cancelled or the central closed.

@@ -48,6 +48,12 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// The number of values dropped because they were not consumed in time.
     var droppedCount: UInt64 { state.withLock { $0.dropped } }
 
+    /// Counts values that were dropped before they came here.
+    func countDropped(_ count: UInt64) {
+        guard count > 0 else { return }
+        state.withLock { $0.dropped += count }
+    }
+
     func push(_ value: Element) {
         let waiter = state.withLock { state -> Waiter? in
             guard state.end == nil else { return nil }
