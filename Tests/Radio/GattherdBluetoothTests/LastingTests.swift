@@ -207,6 +207,15 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `a refusal on an earlier link or table says nothing about the next`(isReset: Bool) {
+        let listener = LastingListener(0x2A37, .bufferingNewest(1))
+        #expect(listener.beginJoining())
+        if isReset { listener.reset() }
+        let pause = listener.fail(BluetoothError(.authentication, "no"))
+        #expect(listener.canJoin == isReset && (pause != nil) == isReset)
+    }
+
     @Test func `cancelling all operations does not end a lasting sequence`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()

@@ -21,6 +21,8 @@ final class LastingListener: SubscriptionListener {
         var phase = Phase.detached
         /// The number of subscriptions on this link and table since one that lasted.
         var joins = 0
+        /// True if the link or the table has changed since the current subscription was requested.
+        var isOutdated = false
         /// The time of the confirmation of the current subscription.
         var start: ContinuousClock.Instant?
         /// True between the loss of a subscription's link and the event with its reason.
@@ -57,7 +59,7 @@ final class LastingListener: SubscriptionListener {
     func beginJoining() -> Bool {
         state.withLock { state in
             guard state.phase == .detached, state.joins < Self.maximumJoins else { return false }
-            state.phase = .joining
+            (state.phase, state.isOutdated) = (.joining, false)
             state.joins += 1
             return true
         }
@@ -99,13 +101,14 @@ final class LastingListener: SubscriptionListener {
         }
     }
 
-    /// Handles a failed subscription; a temporary error is not a refusal.
+    /// Handles a failed subscription; a temporary error, or one of an earlier link or table, is not a refusal.
     ///
     /// - Returns: The pause before another attempt on this link; `nil` for none.
     func fail(_ error: BluetoothError) -> Duration? {
         state.withLock { state in
             guard state.phase == .joining else { return nil }
-            guard Self.briefKinds.contains(error.kind), state.joins < Self.maximumJoins else {
+            let isBrief = Self.briefKinds.contains(error.kind) && state.joins < Self.maximumJoins
+            guard isBrief || state.isOutdated else {
                 state.phase = .refused
                 mailbox.push(.refused(error))
                 return nil
@@ -118,7 +121,7 @@ final class LastingListener: SubscriptionListener {
     /// Allows another subscription, on a new link or after a change of the services.
     func reset() {
         state.withLock { state in
-            state.joins = 0
+            (state.joins, state.isOutdated) = (0, true)
             if state.phase == .refused { state.phase = .detached }
         }
     }
