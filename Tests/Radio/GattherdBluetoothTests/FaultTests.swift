@@ -199,6 +199,17 @@ import Testing
         }
     }
 
+    @Test func `a link whose disconnect failed can be detached`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.fail("disconnect", BluetoothError(.busy, "no"))
+            #expect(await outcome { try await strap.disconnect() }.error?.kind == .busy)
+            try await bench.central.detach(strap)
+            #expect(strap.connectionState == .disconnected(.detached))
+            #expect(bench.backend.asked.state.filter { $0 == "disconnect 1" }.count == 1)
+        }
+    }
+
     @Test func `detaching ends all subscriptions at the same time`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()

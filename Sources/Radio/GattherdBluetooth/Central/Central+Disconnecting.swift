@@ -24,7 +24,7 @@ extension Central {
     /// Leaves the link to another program: ends our subscriptions and operations, and keeps the link up.
     ///
     /// A disconnect under way ends first, which may take ``Configuration/disconnectTimeout``; nothing is left to detach
-    /// then.
+    /// then. A link whose disconnect failed, timed out or was cancelled is detached.
     ///
     /// - Throws: The platform's error if a subscription could not be ended; the link is detached all the same.
     ///   `timedOut` if a disconnect under way has not ended in time.
@@ -39,7 +39,7 @@ extension Central {
             }
             link.endUse(.requested)
             link.move(to: .disconnected(.detached), self) { state in
-                state.connection.isConnected || wasReconnecting && state.isDisconnected
+                state.connection.mayHaveLink || wasReconnecting && state.isDisconnected
             }
             // A cancelled task could make no further calls.
             try await Task { await self.unsubscribe(tokens) }.value.get()
