@@ -266,6 +266,20 @@ import Testing
         }
     }
 
+    @Test func `a peripheral is reported again after a restart of bluetoothd`() async throws {
+        try await Bench.run { bench in
+            async let heard = hear(bench.central.scan(), 2)
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.advertise(Self.strap)
+            bench.backend.say(.unavailable(detail: "gone"))
+            bench.backend.say(.available)
+            bench.backend.setPowered(true)
+            bench.backend.advertise(Self.strap)
+            let addresses = try await heard.map(\.address)
+            #expect(addresses == [Self.strap.address, Self.strap.address])
+        }
+    }
+
     @Test func `scans that begin while others end run`() async throws {
         try await Bench.run { bench in
             for _ in 0..<20_000 {

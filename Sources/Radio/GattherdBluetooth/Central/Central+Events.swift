@@ -55,7 +55,7 @@ extension Central {
     /// Handles bluetoothd's arrival; the events of its adapters follow at once, if there are any.
     private func becomeAvailable() {
         let session = registry.withLock { registry in
-            registry.peripherals.removeAll()
+            registry.forgetPeripherals()
             return registry.platform.arrive()
         }
         inBackground {
@@ -68,7 +68,7 @@ extension Central {
         let (links, newest) = registry.withLock { ($0.links.values.map(\.self), $0.peripherals.newestLink) }
         update { registry in
             registry.platform.leave(detail, isRefused: isRefused)
-            registry.peripherals.removeAll()
+            registry.forgetPeripherals()
         }
         for link in links {
             link.drop(upTo: newest, self)

@@ -36,6 +36,12 @@ struct CentralRegistry: Sendable {
         return DiscoveryRequest(adapter: adapter.address, filter: filter, session: platform.discoverySession)
     }
 
+    /// Forgets all peripherals, whose next advertisements are new to scanners: bluetoothd has gone or returned.
+    mutating func forgetPeripherals() {
+        peripherals.removeAll()
+        scanners.forgetAll()
+    }
+
     // MARK: - Links and connection tasks
 
     /// The number of links above which unused ones of unknown peripherals are removed.

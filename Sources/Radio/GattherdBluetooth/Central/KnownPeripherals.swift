@@ -115,6 +115,11 @@ struct ScannerTable: Sendable {
         for scanner in scanners.keys { scanners[scanner]?.forget(id) }
     }
 
+    /// Makes the next advertisement of each peripheral new to all scanners.
+    mutating func forgetAll() {
+        for scanner in scanners.keys { scanners[scanner]?.forgetAll() }
+    }
+
     /// Removes and returns all scanners.
     mutating func removeAll() -> [Scanner] {
         defer { scanners = [:] }

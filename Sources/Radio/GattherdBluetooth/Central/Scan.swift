@@ -120,4 +120,9 @@ struct Scanner: Sendable {
     mutating func forget(_ id: PeripheralID) {
         seen.remove(id)
     }
+
+    /// Removes all peripherals.
+    mutating func forgetAll() {
+        seen = []
+    }
 }
