@@ -194,6 +194,54 @@ import Testing
         }
     }
 
+    @Test func `the model follows the name, the bond and the signal strength of a peripheral`() async throws {
+        try await Bench.run { bench in
+            let model = CentralModel(bench.central)
+            let strap = model.model(of: try bench.strap)
+            try await follow(model) {
+                bench.backend.advertise(FakeBackend.strap) { ($0.name, $0.rssi) = ("Strap", -50) }
+                await wait(until: "Strap" as String?) { strap.name }
+                #expect(strap.rssi == -50)
+                bench.backend.know(FakeBackend.strap) { $0.isPaired = true }
+                await wait(until: true) { strap.isPaired }
+                bench.backend.remove(FakeBackend.strap)
+                await wait(until: nil as String?) { strap.name }
+                #expect(strap.rssi == nil && !strap.isPaired)
+                bench.backend.advertise(FakeBackend.strap)
+                await wait(until: -60 as Int?) { strap.rssi }
+                bench.backend.say(.unavailable(detail: "gone"))
+                await wait(until: nil as Int?) { strap.rssi }
+            }
+        }
+    }
+
+    /// Lets the central handle an advertisement of the dial for each strength.
+    private func handle(_ strengths: ClosedRange<Int>, _ central: Central) {
+        for strength in strengths {
+            var status = PeripheralStatus(id: FakeBackend.dial)
+            status.rssi = -strength
+            central.handle(.peripheralChanged(status))
+        }
+    }
+
+    @Test func `a model that is busy misses no last status`() async throws {
+        try await Bench.run { bench in
+            let model = CentralModel(bench.central)
+            let strap = model.model(of: try bench.strap)
+            try await follow(model) {
+                bench.backend.advertise(FakeBackend.strap)
+                await wait(until: -60 as Int?) { strap.rssi }
+                // The model waits for the main actor, which these events do not leave.
+                handle(1...1, bench.central)
+                var status = PeripheralStatus(id: FakeBackend.strap)
+                status.name = "Strap"
+                bench.central.handle(.peripheralChanged(status))
+                handle(2...3000, bench.central)
+                await wait(until: "Strap" as String?) { strap.name }
+            }
+        }
+    }
+
     @Test func `the model follows a peripheral through its connections`() async throws {
         try await Bench.run { bench in
             let model = CentralModel(bench.central)

@@ -58,6 +58,7 @@ extension Central {
             registry.forgetPeripherals()
             return registry.platform.arrive()
         }
+        statusUpdates.send(nil)
         inBackground {
             try? await Task.sleep(for: self.waits.adapters)
             self.update { $0.platform.confirm(session) }
@@ -70,6 +71,7 @@ extension Central {
             registry.platform.leave(detail, isRefused: isRefused)
             registry.forgetPeripherals()
         }
+        statusUpdates.send(nil)
         for link in links {
             link.drop(upTo: newest, self)
             ended(link, .daemonLost)
@@ -103,6 +105,7 @@ extension Central {
         }
         for mailbox in listeners { mailbox.push(sighting) }
         if before?.name != status.name { link?.names.send(status.name) }
+        if status.hasNewNameBondOrStrength(since: before) { statusUpdates.send(status.id) }
         link?.follow(status, self)
     }
 
@@ -112,6 +115,7 @@ extension Central {
             return (registry.peripherals.remove(id), registry.linkOfRemoved(id))
         }
         guard let before else { return }
+        statusUpdates.send(id)
         link?.drop(upTo: before.link, self)
     }
 

@@ -13,6 +13,13 @@ extension Central {
         }
     }
 
+    /// The peripherals whose name, bond or signal strength has changed; `nil` for all, also at first.
+    ///
+    /// The sequence buffers 1024 changes; slow consumers miss the oldest.
+    func statusChanges() -> BufferedSequence<PeripheralID?> {
+        statusUpdates.listen(.bufferingNewest(1024), after: [nil])
+    }
+
     /// The connection states of all peripherals that were requested and that the platform still knows.
     public var connectionStates: [Peripheral: ConnectionState] {
         let states = usedLinks.map { (Peripheral($0.id, of: self), $0.connection) }

@@ -55,6 +55,8 @@ public final class Central: Sendable {
     let poweredAdapters = LatestValue<Set<BluetoothAddress>>([])
     let discovery = LatestValue<DiscoveryRequest?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
+    /// The peripherals whose name, bond or signal strength has changed; `nil` for all.
+    let statusUpdates = Broadcast<PeripheralID?>()
     /// The lock that is held while a change is made and published, so that streams start with the state before it.
     let publishing = Locked(())
     let turns: ConnectTurns
@@ -227,6 +229,7 @@ extension Central {
         for scanner in scanners { scanner.mailbox.finish() }
         for link in links { link.close() }
         connectionChanges.finish()
+        statusUpdates.finish()
         stateBoard.finish()
         poweredAdapters.finish()
     }

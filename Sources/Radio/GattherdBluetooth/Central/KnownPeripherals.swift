@@ -62,6 +62,11 @@ extension PeripheralStatus {
         return heard > former ? heard - former - 1 : 0
     }
 
+    /// True if the name, the bond or the signal strength has changed.
+    func hasNewNameBondOrStrength(since before: PeripheralStatus?) -> Bool {
+        name != before?.name || isPaired != (before?.isPaired ?? false) || rssi != before?.rssi
+    }
+
     /// True if the name or the services of a peripheral that a scan receives have changed.
     ///
     /// BlueZ reports those of a scan response alone if nothing else has changed.

@@ -37,6 +37,7 @@ public import Observation
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.followState() }
             group.addTask { await self.follow(changes) }
+            group.addTask { await self.followStatuses() }
         }
     }
 
@@ -46,6 +47,20 @@ public import Observation
 
     private func follow(_ changes: BufferedSequence<ConnectionStateChange>) async {
         for await change in changes { model(of: change.peripheral).apply(change) }
+    }
+
+    private func followStatuses() async {
+        let changes = central.statusChanges()
+        var dropped: UInt64 = 0
+        for await id in changes {
+            let count = changes.droppedCount
+            if let id, count == dropped {
+                models[id]?.updateStatus()
+            } else {
+                for model in models.all { model.updateStatus() }
+            }
+            dropped = count
+        }
     }
 
     /// Scans until the task is cancelled, the time is up, or another scan of this model begins.

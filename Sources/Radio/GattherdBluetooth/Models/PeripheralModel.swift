@@ -54,6 +54,11 @@ public import Observation
         connectionState = peripheral.connectionState
         connectionError = peripheral.connectionError
         isReconnecting = peripheral.isReconnecting
+        updateStatus()
+    }
+
+    /// Updates the properties that do not belong to the connection.
+    func updateStatus() {
         isPaired = peripheral.isPaired
         name = peripheral.name
         rssi = peripheral.rssi

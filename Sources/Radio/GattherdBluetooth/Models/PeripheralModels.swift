@@ -22,6 +22,9 @@
     /// The model of a peripheral, if it has one.
     subscript(id: PeripheralID) -> PeripheralModel? { entries[id]?.model }
 
+    /// All models that are kept or held.
+    var all: [PeripheralModel] { entries.values.compactMap(\.model) }
+
     /// Returns the model of a peripheral, which is created if necessary.
     mutating func model(of peripheral: Peripheral) -> PeripheralModel {
         if entries.count >= threshold { releaseUnused() }

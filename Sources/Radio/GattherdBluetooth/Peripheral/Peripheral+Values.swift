@@ -134,6 +134,7 @@ extension Peripheral {
             }
             // The platform's event may not have arrived yet.
             central.registry.withLock { $0.peripherals.markPaired(id) }
+            central.statusUpdates.send(id)
         }
     }
 
