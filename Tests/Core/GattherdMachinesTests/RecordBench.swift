@@ -23,6 +23,8 @@ struct RecordBench {
     private var correction: Int64 = 0
     /// One of this number of records is lost by the host; 0 for none.
     var lossRate = 0
+    /// True if the host knows of each loss.
+    var reportsLosses = false
     /// One of this number of answers is followed by a record that is made and sent meanwhile; 0 for none.
     var liveRate = 0
     /// The number of requests before one during which the device makes a record; negative for none.
@@ -176,6 +178,7 @@ struct RecordBench {
             } else {
                 drops[record.identity, default: 0] += 1
                 if isFirst { firstDrops.insert(record.identity) }
+                if reportsLosses { tracker.hasLosses = true }
             }
             if liveRate > 0, number(below: liveRate) == 0 { makeLive(1) }
             if stepRate > 0, number(below: stepRate) == 0 { stepClock() }

@@ -357,6 +357,20 @@ struct RecordDownloadTests {
         #expect(end == [.finish(isStored ? .complete : .failed("history cannot be used now"))])
     }
 
+    @Test func `a download is not complete after a request that lost values`() {
+        var machine = machine()
+        _ = machine.handle(.opened(facts()), at: .zero)
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        _ = machine.handle(.response([6, 0, 1, 1]), at: .zero)
+        let lossy = present { ($0.count, $0.stored, $0.hasLosses) = (3, 3, true) }
+        #expect(machine.handle(.drained(lossy), at: .zero) == [.end, .write([4, 1])])
+        _ = machine.handle(.response([5, 0, 3, 0]), at: .zero)
+        _ = machine.handle(.response([6, 0, 1, 1]), at: .zero)
+        #expect(machine.handle(.drained(present(2) { $0.count = 3 }), at: .zero) == [.complete, .drain])
+        let late = present(2) { ($0.count, $0.hasLosses) = (3, true) }
+        #expect(machine.handle(.drained(late), at: .zero) == [.write([4, 1])])
+    }
+
     @Test func `a download whose end is not confirmed has failed`() {
         var machine = machine()
         _ = machine.handle(.opened(facts()), at: .zero)

@@ -93,6 +93,23 @@ struct RecordFaultTests {
         #expect(trial.greatestError <= 1, "seed \(seed)")
     }
 
+    @Test(arguments: 1...20 as ClosedRange<UInt64>, [true, false])
+    func `losses that the host knows of cost no record, however it is identified`(seed: UInt64, isNumbered: Bool) {
+        var rule = RecordBench().rule
+        if !isNumbered { rule.number = nil }
+        var bench = RecordBench(seed: seed, rule: rule)
+        bench.procedure = .accessControlPoint(width: isNumbered ? 4 : 0)
+        (bench.lossRate, bench.reportsLosses) = (10, true)
+        for _ in 0..<3 {
+            bench.make(60)
+            bench.connect()
+        }
+        bench.lossRate = 0
+        #expect(bench.connect() == .complete)
+        #expect(bench.wrong().isEmpty)
+        #expect(bench.notices.isEmpty)
+    }
+
     /// A device with numbers of a byte, and a ring of 96 records.
     private static func wrapping(seed: UInt64 = 1) -> RecordBench {
         var rule = RecordBench().rule

@@ -44,6 +44,8 @@ public struct DownloadFacts: Hashable, Sendable {
     public var hasWrapped = false
     /// True if numbers between received ones are missing.
     public var hasHoles = false
+    /// True if this host has lost values since the start of the request, so that records may be missing.
+    public var hasLosses = false
     public var block: Block?
     /// The number of payloads of the current request.
     public var payloads = 0
@@ -56,7 +58,7 @@ public struct DownloadFacts: Hashable, Sendable {
         newest = tracker.requestTime
         (count, stored, live) = (tracker.count, tracker.stored, tracker.live)
         (isAnchored, isRestarted) = (tracker.isAnchored, tracker.isRestarted)
-        (isAtWrap, hasHoles) = (tracker.isAtWrap, tracker.hasHoles)
+        (isAtWrap, hasHoles, hasLosses) = (tracker.isAtWrap, tracker.hasHoles, tracker.hasLosses)
         (highest, hasWrapped, hasRangeEnd) = (tracker.highest, tracker.hasWrapped, tracker.hasRangeEnd)
     }
 }

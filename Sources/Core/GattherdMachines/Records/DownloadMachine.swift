@@ -68,6 +68,7 @@ public struct DownloadMachine: Sendable {
     private static let pause = Duration.milliseconds(500)
     private static let unavailable = "history cannot be used now"
     private static let stalled = "decoding does not end"
+    private static let lossy = "values were lost, because too many waited for history"
     /// The maximum number of records of a device that does not report their number.
     static let mostRecords = 2_000_000
     /// The maximum number of requests of one download.
@@ -130,6 +131,9 @@ public struct DownloadMachine: Sendable {
         case .drained(let facts) where !facts.isLoaded, .progress(let facts) where !facts.isLoaded:
             return stop(at: now)
         case .response(let octets): return respond(octets, at: now)
+        case .drained(let facts) where state == .completing && facts.hasLosses && facts.requests == begun:
+            self.facts = facts
+            return retry(Self.lossy, at: now)
         case .drained where state == .completing: return finish(.complete)
         case .drained(let facts):
             // A stalled disk may answer the demand of an earlier request.
@@ -191,6 +195,7 @@ public struct DownloadMachine: Sendable {
         if facts.stored > 0 { (failures, passedRanges) = (0, 0) }
         if case .aborted(let reason, let isFinal) = ending { return retry(reason, isFinal: isFinal, at: now) }
         if facts.isRestarted { return transfer(.all, at: now) }
+        if facts.hasLosses { return retry(Self.lossy, at: now) }
         if case .blocks = procedure { return concludeBlock(request, at: now) }
         // The device may have more than half of the numbers since the newest stored record.
         // Ranges around the wrap of the numbers follow each other without end if all of their records are stored.

@@ -83,6 +83,10 @@ public struct RecordTracker: Hashable, Sendable {
     private var repeated: Int64?
     /// True if the numbers restarted, lower ones may be missing, and no request for all records has begun since.
     public private(set) var isRestarted = false
+    /// True if this host has lost values since the start of the newest request, which may have been records.
+    ///
+    /// Later records move the position no further, so the next request continues before the loss.
+    public var hasLosses = false
     /// The number of the last examined record, continued beyond the field; `nil` without one.
     public private(set) var lastNumber: Int64?
     /// The time of the last examined record; `nil` if it has no number.
@@ -128,7 +132,7 @@ public struct RecordTracker: Hashable, Sendable {
     ///   - now: The gateway's time.
     public mutating func begin(_ request: RecordRequest, _ relation: RecordRequest.Relation = .new, at now: Timestamp) {
         (self.request, start, topAtStart) = (request, now.microseconds, top)
-        (count, stored, live, isContinuing) = (0, 0, 0, false)
+        (count, stored, live, isContinuing, hasLosses) = (0, 0, 0, false, false)
         // A live record may restart the numbers between the choice of a request and its start.
         if !request.isFiltered { isRestarted = false }
         clock.beginRequest()
@@ -149,8 +153,8 @@ public struct RecordTracker: Hashable, Sendable {
     /// Ends a request after which the device has no further record; later ones arrive as they are made.
     public mutating func complete() {
         guard let request else { return }
-        // The numbers may have restarted after the request was found to be complete.
-        guard !lacksLower else { return end() }
+        // The numbers may have restarted, or values were lost, after the request was found to be complete.
+        guard !lacksLower, !hasLosses else { return end() }
         if !request.isFiltered { list.complete() }
         if let top { advance(to: top) }
         received = ReceivedRecords()
@@ -390,7 +394,7 @@ public struct RecordTracker: Hashable, Sendable {
             followLive(mark)
         } else if isLive(dated) {
             live += 1
-        } else if !lacksLower, isNext(mark) {
+        } else if !lacksLower, !hasLosses, isNext(mark) {
             progress.add(mark, after: needsProof(dated) ? max(0, now &- start) : nil)
         }
         return .store(Timestamp(microseconds: min(mark.time, now)), doubt: dated.doubt)
@@ -425,12 +429,10 @@ public struct RecordTracker: Hashable, Sendable {
 
     /// Advances with records that arrive after a complete download on the same link.
     ///
-    /// A missing number stops this until the next download, and so do numbers that restart.
+    /// A missing number stops this until the next download, and so do lost values and numbers that restart.
     private mutating func followLive(_ mark: Mark) {
-        guard isLive, !isRestarted, mark == top, !isDense || done.map({ $0.number + 1 == mark.number }) ?? true else {
-            return
-        }
-        advance(to: mark)
+        guard isLive, !isRestarted, !hasLosses, mark == top else { return }
+        if !isDense || done.map({ $0.number + 1 == mark.number }) ?? true { advance(to: mark) }
     }
 
     /// True after a complete download until the link ends: all records arrive as they are made.

@@ -182,6 +182,7 @@ public final class Intake: NotificationSink {
         let hasRoom = buffer.entries.count < capacity && buffer.bytes.count + octets.count <= capacityInBytes
         guard hasRoom else {
             dropped.add()
+            binding.countLoss()
             return false
         }
         let start = buffer.bytes.count

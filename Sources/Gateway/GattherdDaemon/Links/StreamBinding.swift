@@ -140,6 +140,14 @@ final class StreamBinding: Sendable {
         messages = isValue ? profile.characteristics[characteristic].messages : nil
     }
 
+    /// Counts a value that had no room in the intake, if it may have been a stored record.
+    ///
+    /// A download reads a lost block again.
+    func countLoss() {
+        guard !isMessage, source != .read else { return }
+        records?.losses.add()
+    }
+
     func makeDecoder() -> any PayloadDecoder {
         advertiser.map { profile.makeDecoder(for: $0.sender) } ?? profile.makeDecoder()
     }

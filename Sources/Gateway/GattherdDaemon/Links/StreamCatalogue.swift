@@ -26,6 +26,8 @@ final class StreamCatalogue: Sendable {
         var echoes: [Key: Locked<SampleValue?>] = [:]
         var progress: [Key: Locked<Int64?>] = [:]
         var records: [Key: RecordStream] = [:]
+        /// The losses of streams of records, together with those whose records belong to their own.
+        var losses: [Key: RecordLosses] = [:]
         var silences: [Key: SilenceWatch.Memory] = [:]
         /// The streams that devices have described themselves, by device.
         var described: [String: Set<DescribedStream>] = [:]
@@ -69,6 +71,7 @@ final class StreamCatalogue: Sendable {
             shared.echoes = shared.echoes.filter { $0.key.device != device }
             shared.progress = shared.progress.filter { $0.key.device != device }
             shared.records = shared.records.filter { $0.key.device != device }
+            shared.losses = shared.losses.filter { $0.key.device != device }
             shared.silences = shared.silences.filter { $0.key.device != device }
             shared.described[device] = nil
         }
@@ -116,8 +119,10 @@ final class StreamCatalogue: Sendable {
                 return known
             }
             let cursor = RecordCursor.Key(device: key.device, profile: key.profile, stream: key.stream)
-            let records = RecordStream(key: cursor, address: address, rule: rule, end: end)
-            shared.records[key] = records
+            let main = Key(device: key.device, profile: key.profile, stream: rule.companion ?? key.stream)
+            let losses = shared.losses[main] ?? RecordLosses()
+            let records = RecordStream(key: cursor, address: address, rule: rule, end: end, losses: losses)
+            (shared.records[key], shared.losses[main]) = (records, losses)
             return records
         }
     }

@@ -10,8 +10,18 @@ struct RecordDecoder {
         var block: DownloadFacts.Block?
         var payloads = 0
         var requests = 0
+        /// The number of losses that the tracker knows.
+        var losses: UInt64 = 0
         /// The last record, whether it was new or not.
         var last: (number: Int64, continued: Int64, time: Timestamp)?
+
+        /// Tells the tracker of losses that it does not know.
+        mutating func recordLosses(of records: RecordStream) {
+            let count = records.losses.count
+            guard count != losses else { return }
+            losses = count
+            tracker.hasLosses = true
+        }
     }
 
     /// A finding and its stream.
@@ -108,7 +118,7 @@ struct RecordDecoder {
 
     /// Handles the next message of a download, which was posted at `now`.
     mutating func handleMessage(of records: RecordStream, at now: Timestamp) {
-        guard let message = records.removeMessage() else { return }
+        guard let (message, losses) = records.removeMessage() else { return }
         guard isLoaded, !isRefused(message, of: records.key) else {
             return records.publishUnavailable(isAnswer: true)
         }
@@ -121,6 +131,9 @@ struct RecordDecoder {
         case .tell(let time): entry.tracker.tell(clock?.corrected(time) ?? time)
         case .begin(let request, let relation):
             entry.tracker.begin(request, relation, at: now)
+            // Values of this request may have been lost since the message was posted.
+            entry.losses = losses
+            entry.recordLosses(of: records)
             (entry.payloads, entry.block) = (0, nil)
             entry.requests += 1
         case .complete: entry.tracker.complete()
@@ -152,10 +165,11 @@ struct RecordDecoder {
         }
     }
 
-    /// Returns the state of a stream, in times of the current clock.
+    /// Returns the state of a stream with its losses, in times of the current clock.
     private mutating func follow(_ records: RecordStream) -> Tracked {
         var entry = tracked(records)
         if let base = clock?.read() { entry.tracker.setBase(base) }
+        entry.recordLosses(of: records)
         return entry
     }
 

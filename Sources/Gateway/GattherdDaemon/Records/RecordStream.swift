@@ -2,6 +2,7 @@ import GattherdGATT
 import GattherdMachines
 import GattherdModel
 import GattherdSync
+import Synchronization
 
 /// The stored records of one stream of one device, for the decoder and the download.
 ///
@@ -26,7 +27,8 @@ final class RecordStream: Sendable {
     }
 
     private struct Shared: Sendable {
-        var messages: [Message] = []
+        /// The messages, each with the number of losses before it.
+        var messages: [(message: Message, losses: UInt64)] = []
         var facts = DownloadFacts()
         var status: RecordStatus?
         var receive: (@Sendable (DownloadFacts, _ isAnswer: Bool) -> Void)?
@@ -37,10 +39,19 @@ final class RecordStream: Sendable {
     let rule: RecordRule
     /// The beginning of a value that ends a download and is not a record.
     let end: BytePattern?
+    /// The losses of the stream, and of those whose records belong to its own.
+    let losses: RecordLosses
     private let shared = Locked(Shared())
 
-    init(key: RecordCursor.Key, address: String, rule: RecordRule, end: BytePattern?) {
+    init(
+        key: RecordCursor.Key,
+        address: String,
+        rule: RecordRule,
+        end: BytePattern?,
+        losses: RecordLosses = RecordLosses()
+    ) {
         (self.key, self.address, self.rule, self.end) = (key, address, rule, end)
+        self.losses = losses
     }
 
     /// The state of the current or last download.
@@ -77,7 +88,7 @@ final class RecordStream: Sendable {
     /// - Returns: False if there was no room for it.
     @discardableResult
     func post(_ message: Message, through intake: Intake, _ binding: StreamBinding, at time: Timestamp) -> Bool {
-        shared.withLock { $0.messages.append(message) }
+        shared.withLock { $0.messages.append((message, losses.count)) }
         guard !intake.receive([], for: binding, at: time) else {
             // The download waits for the answer.
             if case .drain = message { intake.demandCommit() }
@@ -88,8 +99,8 @@ final class RecordStream: Sendable {
         return false
     }
 
-    /// Removes and returns the next message.
-    func removeMessage() -> Message? {
+    /// Removes and returns the next message, with the number of losses before it was posted.
+    func removeMessage() -> (message: Message, losses: UInt64)? {
         shared.withLock { $0.messages.isEmpty ? nil : $0.messages.removeFirst() }
     }
 
@@ -101,6 +112,17 @@ final class RecordStream: Sendable {
             return shared.receive
         }
         receive?(facts, isAnswer)
+    }
+}
+
+/// The number of values that had no room in the intake, of a stream and of those whose records belong to its own.
+final class RecordLosses: Sendable {
+    private let values = Atomic<UInt64>(0)
+
+    var count: UInt64 { values.load(ordering: .relaxed) }
+
+    func add() {
+        values.wrappingAdd(1, ordering: .relaxed)
     }
 }
 
