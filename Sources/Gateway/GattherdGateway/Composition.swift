@@ -17,7 +17,7 @@ package struct Composition: Sendable {
     private let enrolment: EnrolmentService
     let reloads: ReloadService
     private let commands: CommandService
-    private let http: GatewayHTTPBackend
+    let http: GatewayHTTPBackend
     private let socket: ControlSocket
     /// The leases at the centre; `nil` without `fleet.leases`.
     private let leases: LeaseService?

@@ -62,6 +62,25 @@ import Testing
         #expect(renamed.findings.isEmpty && renamed.waiting == ["gateway"])
     }
 
+    @Test(arguments: [
+        ("missing/history.db", "history's folder '"), ("gattherd.yaml", "is text, not a history"),
+        (String(repeating: "x", count: 120), "the path has more than 107 bytes"),
+    ])
+    func `a draft with which the daemon would not start has an error`(path: String, words: String) throws {
+        let findings = editor.findings(with: source("history: {path: \(path)}\n")).findings
+        let finding = try #require(findings.first)
+        #expect(findings.count == 1 && finding.severity == .error && finding.place?.line == 1)
+        #expect(finding.problem.description.contains(words), "\(finding.problem)")
+    }
+
+    @Test func `a disk that is unmounted for a while does not prevent changes of devices`() throws {
+        try folder.write("history: {path: missing/history.db}\n", to: "gattherd.yaml")
+        let running = RunningConfiguration(try file.parsed(), ProfileRegistry(), [])
+        let editor = ConfigurationEditor(file, running, changes)
+        let draft = source("devices: [{name: strap, address: 'C0:FF:EE:00:00:01'}]\n", "gattherd.d/strap.yaml")
+        #expect(editor.findings(with: draft).findings.isEmpty)
+    }
+
     @Test func `however many warnings there are, an error is found`() {
         let silence = (0...1000).map { "s\($0): 30s" }.joined(separator: ", ")
         let sensor = "  - {name: sensor, address: 'C0:FF:EE:00:00:02', bind_key_file: key}\n"

@@ -30,6 +30,16 @@ public final class ControlSocket: Sendable {
     private let clients: LoopConfined<ControlClients>
     private let requests: AsyncStream<ControlSocketRequest>
 
+    /// Returns the reason for which no socket can have this path; `nil` for a path of suitable length.
+    public static func problem(ofPath path: String) -> String? {
+        do throws(ControlSocketError) {
+            _ = try UnixSocket.address(of: path)
+            return nil
+        } catch {
+            return "the control socket \(error)"
+        }
+    }
+
     /// Listens at `path` and replaces the socket of a killed daemon.
     ///
     /// - Throws: ``ControlSocketError`` if the path is too long or not writable, or if a daemon answers there.

@@ -86,7 +86,10 @@ enum UnixSocket {
         return socket
     }
 
-    private static func address(of path: String) throws(ControlSocketError) -> sockaddr_un {
+    /// Returns the address of a path.
+    ///
+    /// - Throws: ``ControlSocketError`` if the path is too long.
+    static func address(of path: String) throws(ControlSocketError) -> sockaddr_un {
         var address = sockaddr_un()
         let room = MemoryLayout.size(ofValue: address.sun_path)
         guard path.utf8.count < room else {

@@ -35,7 +35,10 @@ final class ConfigurationEditor: Sendable {
         let (next, errors) = file.parsedLeniently(with: [source])
         guard errors.isEmpty else { return (errors, []) }
         // Profiles are loaded by reloads only; those in use know the names.
-        let findings = next.mismatches(with: running.registry) + next.secretFindings
+        var findings = next.mismatches(with: running.registry) + next.secretFindings
+        // A disk that is unmounted for a while must not prevent changes of devices.
+        let path = running.configuration.history.path.value
+        if next.history.path.value != path { findings += next.startFindings() }
         return (findings, running.configuration.sectionsThatDiffer(from: next))
     }
 
@@ -93,15 +96,22 @@ final class ConfigurationEditor: Sendable {
         _ = await changes.reloaded()
     }
 
-    /// Reloads the files as they are.
-    func reload() async throws(BackendError) {
+    /// Reloads the files as they are, and checks that a daemon would start with them.
+    func reloadForStart() async throws(BackendError) {
         try begin()
         defer { isBusy.withLock { $0 = false } }
         switch await changes.reloaded() {
-        case .done?: return
+        case .done?: try await onThread { [self] in Result { () throws(BackendError) in try checkStart() } }
         case .failed(let reason)?, .unread(let reason)?: throw BackendError(.refused, reason)
         case nil: throw BackendError(.unavailable, "the daemon is stopping; try again once it runs")
         }
+    }
+
+    private func checkStart() throws(BackendError) {
+        let (next, errors) = file.parsedLeniently(with: [])
+        guard errors.isEmpty else { throw BackendError(errors) }
+        let findings = next.startFindings(historyInUse: running.configuration.history.path.value)
+        guard findings.isEmpty else { throw BackendError(findings) }
     }
 
     /// Starts a change and sets ``isBusy``.

@@ -160,7 +160,7 @@ struct GatewayAdministration: AdministrationBackend {
         }
         do throws(BackendError) {
             // A daemon that cannot use its files would not start again.
-            try await editor.reload()
+            try await editor.reloadForStart()
         } catch {
             return .failure(error)
         }

@@ -32,12 +32,8 @@ struct DiskCheck {
 
     /// The reason why the folder cannot be used, if so; systemd creates the service's own folder.
     var folderProblem: DoctorFinding? {
-        var answer = clinux_file_system()
-        let code = unsafe clinux_file_system(folder, &answer)
-        guard code != 0, !(code == ENOENT && isMadeBySystemd) else { return nil }
-        let text = "history's folder '\(folder)' cannot be used: \(SystemError(code))"
-        let remedy = code == ENOENT ? "run: mkdir -p '\(folder)', or correct history.path" : "correct history.path"
-        return DoctorFinding("history", .error, text, remedy: remedy)
+        guard let problem = HistoryFolder(of: path).absence, !(problem.isMissing && isMadeBySystemd) else { return nil }
+        return DoctorFinding("history", .error, problem.text, remedy: problem.remedy)
     }
 
     private var isMadeBySystemd: Bool { unit?.stateFolders.contains(folder) == true }

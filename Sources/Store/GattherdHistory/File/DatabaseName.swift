@@ -2,14 +2,14 @@ import GattherdModel
 import Glibc
 
 /// Resolves symbolic links to a database.
-enum DatabaseName {
+package enum DatabaseName {
     /// The maximum number of links; opening a cycle of links then fails.
     private static let longestChain = 40
 
     /// Returns the real path of the database.
     ///
     /// Its lock and its sequence file lie beside it, so every alias must lead there.
-    static func resolved(_ path: String) -> String {
+    package static func resolved(_ path: String) -> String {
         var path = path
         for _ in 0..<longestChain {
             guard let target = target(of: path) else { break }

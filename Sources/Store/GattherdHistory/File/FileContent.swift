@@ -107,11 +107,15 @@ public struct HistoryFileProblem: Hashable, Sendable {
     /// The problem and its remedy.
     public let text: String
     public let remedy: String
+    /// True if the daemon does not start with this file, because it must not change it.
+    public let preventsStart: Bool
 
     /// Examines the file; `nil` if nothing is wrong.
     public init?(path: String) {
         let path = DatabaseName.resolved(path)
-        switch FileContent(path) {
+        let content = FileContent(path)
+        if case .foreign = content { preventsStart = true } else { preventsStart = false }
+        switch content {
         case .database: return nil
         case .foreign(let what):
             text = "'\(path)' is \(what), not a history"
