@@ -1,7 +1,6 @@
 import FoundationEssentials
 import GattherdHTTP
 import GattherdLog
-import GattherdSync
 import TestKit
 import Testing
 
