@@ -33,6 +33,15 @@ final class RunningConfiguration: Sendable {
         }
     }
 
+    /// The devices that only advertise, each with all streams that its profiles decode.
+    fileprivate var sensorDescriptions: [DeviceDescription] {
+        let state = state.withLock { $0 }
+        return state.devices.filter { $0.listening != nil }.map { device in
+            let profiles = (device.profileNames ?? []).compactMap { state.registry[$0] }
+            return DeviceDescription(sensor: device.name, device.address, profiles)
+        }
+    }
+
     /// The line that `systemctl status` shows while all is well.
     var systemdStatus: String {
         let configuration = configuration
@@ -81,7 +90,8 @@ struct GatewayUpdater: Sendable {
     func update() {
         let configuration = running.configuration
         let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
-        alerts.configure(configuration.alerts, devices: Dictionary(addresses) { first, _ in first }) { [live] in
+        let devices = Dictionary(addresses) { first, _ in first }
+        alerts.configure(configuration.alerts, devices: devices, sensors: running.sensorDescriptions) { [live] in
             live.newestAlertValues
         }
         updateDelivery()
@@ -101,5 +111,15 @@ struct GatewayUpdater: Sendable {
         guard !enrolled.withLock(\.isRecallDue) else { return }
         let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
         delivery.enrol(Dictionary(addresses) { first, _ in first })
+    }
+}
+
+extension DeviceDescription {
+    /// Creates the description of a sensor that has sent all frames of its profiles.
+    fileprivate init(sensor name: String, _ address: BluetoothAddress, _ profiles: [any Profile]) {
+        let streams = profiles.flatMap(\.streams).flatMap { stream in
+            [stream.metrics, [.signalStrength]].map { Stream(name: stream.name, metrics: $0) }
+        }
+        self.init(device: name, address: address.description, streams: streams, isConnectable: false)
     }
 }

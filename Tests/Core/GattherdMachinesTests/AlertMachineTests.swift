@@ -131,6 +131,30 @@ import Testing
         #expect(words(last) == ["cleared battery of freezer"])
     }
 
+    @Test mutating func `a device that is replaced by another one of the same name has none of its alerts`() {
+        configure([Self.battery, Self.silent])
+        _ = machine.handle(.held(true, device: "freezer"), at: .zero)
+        _ = machine.handle(.value(5, Self.level, stream: "a", device: "freezer"), at: .zero)
+        let values = [AlertMachine.LastValue(5, Self.level, stream: "a", device: "freezer")]
+        let replaced = AlertMachine.Event.configure(
+            [Self.battery, Self.silent],
+            devices: ["freezer"],
+            readdressed: ["freezer"],
+            values: values
+        )
+        #expect(words(machine.handle(replaced, at: .seconds(1))) == ["cleared battery of freezer"])
+        #expect(machine.handle(.value(100, Self.level, stream: "b", device: "freezer"), at: .seconds(2)) == [])
+        #expect(machine.deadline == nil, "the device is still held")
+    }
+
+    @Test mutating func `an alert of an earlier run is cleared if its device was replaced meanwhile`() {
+        machine = AlertMachine(raised: [AlertMachine.Key(alert: "battery", device: "freezer")])
+        let event = AlertMachine.Event.configure([Self.battery], devices: ["freezer"], readdressed: ["freezer"])
+        #expect(words(machine.handle(event, at: .zero)) == ["cleared battery of freezer"])
+        #expect(machine.handle(.stored(5, Self.level, stream: "a", device: "freezer"), at: .zero) == [])
+        #expect(value(50, at: 1, Self.level) == [])
+    }
+
     @Test mutating func `a stored value raises no alert`() {
         configure([Self.battery])
         #expect(machine.handle(.stored(5, Self.level, stream: "a", device: "freezer"), at: .zero) == [])

@@ -112,6 +112,25 @@ struct AlertMonitorTests {
         #expect(monitor.active == [])
     }
 
+    @Test func `a device with another address, or a sensor with other profiles, has none of the former alerts`() {
+        let monitor = AlertMonitor { Timestamp(microseconds: 0) }
+        func configure(_ address: String, _ stream: String) {
+            let level = MetricDescriptor(name: "battery_level", unit: "%")
+            let streams = [DeviceDescription.Stream(name: stream, metrics: [level])]
+            let sensor = DeviceDescription(device: "strap", address: address, streams: streams, isConnectable: false)
+            monitor.configure([Self.rule], devices: ["strap": address], sensors: [sensor])
+        }
+        configure("A", "battery")
+        monitor.observe(batch(.integer(14)))
+        configure("A", "battery")
+        #expect(monitor.active.map(\.alert) == ["low"])
+        configure("A", "other")
+        #expect(monitor.active == [])
+        monitor.observe(batch(.integer(14), "other"))
+        configure("B", "other")
+        #expect(monitor.active == [])
+    }
+
     @Test func `a lease of another gateway clears the alerts of the device`() {
         let monitor = AlertMonitor { Timestamp(microseconds: 0) }
         monitor.configure([Self.rule], devices: ["strap": "A"])
@@ -163,6 +182,25 @@ struct AlertMonitorTests {
         for (stream, isActive) in [("spare", true), ("left", true), ("right", false)] {
             monitor.observe(batch(.integer(50), stream))
             #expect(monitor.active.isEmpty != isActive, "\(stream)")
+        }
+    }
+
+    @Test func `an alert of an earlier run is cleared if the device has another address now`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("history.db")
+        let now = Timestamp(microseconds: 1_795_230_000_000_000)
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { now })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        try await history.record(DeviceRecord(device: "strap", address: "A", name: nil), seenAt: now)
+        try await history.append(batch(.integer(5), at: now))
+        let members: KeyValuePairs<String, SampleValue?> = ["alert": .text("low"), "state": .text("raised")]
+        try await history.record([LifecycleEvent(time: now, device: "strap", kind: "alert", members)])
+        try await history.close()
+        let inherited = InheritedAlerts([Self.rule], from: path)
+        for (address, isActive) in [("A", true), ("B", false)] {
+            let monitor = AlertMonitor(inherited) { now }
+            monitor.configure([Self.rule], devices: ["strap": address])
+            #expect(monitor.active.isEmpty != isActive, "\(address)")
         }
     }
 

@@ -21,7 +21,9 @@ public struct AlertMachine: Sendable {
 
     public enum Event: Sendable {
         /// The rules and devices from now on, and the last values of this run, for rules that are new or changed.
-        case configure([AlertRule], devices: [String], values: [LastValue] = [])
+        ///
+        /// The `readdressed` devices are other peripherals than before: their former values mean nothing.
+        case configure([AlertRule], devices: [String], readdressed: Set<String> = [], values: [LastValue] = [])
         /// True if a person disconnected the device.
         case held(Bool, device: String)
         /// True if another gateway owns the device, and watches it.
@@ -74,7 +76,8 @@ public struct AlertMachine: Sendable {
     /// - Returns: The alerts that are raised or cleared.
     public mutating func handle(_ event: Event, at now: Duration) -> [Change] {
         switch event {
-        case .configure(let rules, let names, let values): return configure(rules, names, values, now)
+        case .configure(let rules, let names, let readdressed, let values):
+            return configure(rules, names, values.filter { !readdressed.contains($0.device) }, readdressed, now)
         case .held(let isHeld, let device): return setHeld(isHeld, device, now)
         case .elsewhere(let isElsewhere, let device): return setOwnedElsewhere(isElsewhere, device, now)
         case .described(let description): return described(description)
@@ -98,23 +101,24 @@ public struct AlertMachine: Sendable {
         _ rules: [AlertRule],
         _ names: [String],
         _ values: [LastValue],
+        _ readdressed: Set<String>,
         _ now: Duration
     ) -> [Change] {
         var changes: [Change] = []
+        let known = Self.raised(devices).union(inherited)
+        inherited = inherited.filter { !readdressed.contains($0.device) }
         let values = Dictionary(grouping: values, by: \.device)
         let before = devices
         devices = [:]
         elsewhere.formIntersection(names)
         for name in names {
-            let old = before[name]
+            let old = readdressed.contains(name) ? nil : before[name]
             let watches = rules.filter { $0.concerns(name) }.map { rule in
                 old?.watches.first { $0.rule == rule } ?? watch(rule, of: name, old, values[name] ?? [], now)
             }
-            devices[name] = Device(watches: watches, heard: old?.heard ?? now, isHeld: old?.isHeld ?? false)
+            devices[name] = Device(watches: watches, heard: old?.heard ?? now, isHeld: before[name]?.isHeld ?? false)
         }
-        for key in Self.raised(before).union(inherited).subtracting(Self.raised(devices)) {
-            changes.append(.cleared(key))
-        }
+        for key in known.subtracting(Self.raised(devices)) { changes.append(.cleared(key)) }
         inherited = []
         return changes + raiseDue(now)
     }

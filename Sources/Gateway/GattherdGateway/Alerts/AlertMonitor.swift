@@ -79,6 +79,7 @@ final class AlertMonitor: Sendable {
         var state = State(machine: AlertMachine(raised: keyed.map(\.0)))
         state.active = Dictionary(keyed) { _, last in last }
         state.stored = inherited.values
+        state.addresses = inherited.addresses
         self.state = Locked(state)
         self.now = now
     }
@@ -100,20 +101,25 @@ final class AlertMonitor: Sendable {
     /// - Parameters:
     ///   - rules: The rules.
     ///   - devices: The addresses of all devices, by name.
+    ///   - sensors: The descriptions of the devices that only advertise, with all streams that they can have.
     ///   - values: Returns the last values, for rules that are new or changed.
     func configure(
         _ rules: [AlertRule],
         devices: [String: String],
+        sensors: [DeviceDescription] = [],
         values: () -> [AlertMachine.LastValue] = { [] }
     ) {
-        let stored = state.withLock { state in
+        let (stored, readdressed) = state.withLock { state in
+            let readdressed = state.addresses.filter { name, address in devices[name].map { $0 != address } ?? false }
             state.hasRules = !rules.isEmpty
             state.addresses = devices
             state.isListDue = true
             defer { state.stored = [] }
-            return state.stored
+            return (state.stored, Set(readdressed.keys))
         }
-        handle([.configure(rules, devices: devices.keys.sorted(), values: values())] + stored)
+        let names = devices.keys.sorted()
+        let rest = stored + sensors.map { AlertMachine.Event.described($0) }
+        handle([.configure(rules, devices: names, readdressed: readdressed, values: values())] + rest)
     }
 
     /// The raised alerts, by device and name.
@@ -205,7 +211,7 @@ extension AlertMonitor: Announcer {
     }
 
     func describe(_ device: DeviceDescription) {
-        // The description of a sensor has only the streams that were heard since its start.
+        // The description of a sensor has only the streams that were heard since its start; see `configure`.
         if device.isConnectable { handle([.described(device)]) }
     }
 

@@ -14,6 +14,8 @@ struct InheritedAlerts: Sendable {
 
     var alerts: [ActiveAlert] = []
     var values: [AlertMachine.Event] = []
+    /// The addresses that the devices had, by name.
+    var addresses: [String: String] = [:]
 
     init() {}
 
@@ -27,6 +29,8 @@ struct InheritedAlerts: Sendable {
             let events = try? reader.raisedAlerts(newest: Self.limit)
         else { return }
         alerts = ActiveAlert.raised(after: events)
+        let records = ((try? reader.deviceRecords()) ?? []).map { ($0.record.device, $0.record.address) }
+        addresses = Dictionary(records) { first, _ in first }
         for (device, start) in Self.starts(of: alerts, rules) {
             let rows = (try? reader.latest(device: device)) ?? []
             values += rows.filter { $0.time >= start }.compactMap { AlertMachine.Event($0) }
