@@ -34,12 +34,12 @@ public struct ControlThrottle: Sendable {
         let value: ControlValue
         let ticket: Ticket
         /// The time at which the request fails.
-        let expiry: Duration
+        var expiry: Duration
     }
 
     /// The minimum time between writes; with zero, writes follow each other directly.
     public private(set) var interval: Duration
-    /// The maximum time for which a value waits for the link.
+    /// The maximum time for which a value waits for the link once it may be written.
     public let timeout: Duration
     /// True if the device reports each change of the value, so that a confirmed value stays known.
     private var isReported: Bool
@@ -91,7 +91,7 @@ public struct ControlThrottle: Sendable {
     private mutating func set(_ value: ControlValue, _ ticket: Ticket, at now: Duration) -> [Effect] {
         let superseded = pending.map { Effect.answer($0.ticket, .failure(.superseded)) }
         if pending == nil { dueAt = now + interval }
-        pending = Pending(value: value, ticket: ticket, expiry: now + timeout)
+        pending = Pending(value: value, ticket: ticket, expiry: max(now, dueAt, restsUntil) + timeout)
         return [superseded].compactMap { $0 } + writeIfDue(at: now)
     }
 
@@ -113,7 +113,7 @@ public struct ControlThrottle: Sendable {
     private mutating func written(_ ticket: Ticket, at now: Duration) -> [Effect] {
         guard let write = inFlight, write.ticket == ticket else { return [] }
         inFlight = nil
-        restsUntil = now + interval
+        rest(from: now)
         if isReported, write.value != .trigger { confirmed = write.value }
         return [.answer(ticket, .success(write.value))]
     }
@@ -129,11 +129,18 @@ public struct ControlThrottle: Sendable {
     ) -> [Effect] {
         guard let write = inFlight, write.ticket == ticket else { return [] }
         (inFlight, confirmed) = (nil, nil)
-        restsUntil = now + interval
-        guard retryable, pending == nil, now < write.expiry else { return [.answer(ticket, .failure(error))] }
-        pending = write
-        dueAt = now + max(interval, Self.retryPause)
+        rest(from: now)
+        let retry = now + max(interval, Self.retryPause)
+        guard retryable, pending == nil, retry < write.expiry else { return [.answer(ticket, .failure(error))] }
+        (pending, dueAt) = (write, retry)
         return []
+    }
+
+    /// Starts the pause after a write; the time for the link of a value that waits begins at its end.
+    private mutating func rest(from now: Duration) {
+        restsUntil = now + interval
+        guard let next = pending else { return }
+        pending?.expiry = max(next.expiry, restsUntil + timeout)
     }
 
     private mutating func observed(_ value: ControlValue) -> [Effect] {

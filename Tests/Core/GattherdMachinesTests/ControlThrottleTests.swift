@@ -93,8 +93,8 @@ import Testing
         Row(
             "a value expires after too long without a link",
             [
-                Step(0, .notReady), Step(10, set(5, 1)), Step(10_009, .tick),
-                Step(10_010, .tick, [.answer(1, .failure(.timedOut))]), Step(20_000, .ready),
+                Step(0, .notReady), Step(10, set(5, 1)), Step(10_109, .tick),
+                Step(10_110, .tick, [.answer(1, .failure(.timedOut))]), Step(20_000, .ready),
             ]
         ),
         Row(
@@ -163,6 +163,29 @@ import Testing
     @Test func `a value is written at once without an interval`() {
         var throttle = ControlThrottle(interval: .zero)
         #expect(throttle.handle(.set(.boolean(true), 1), at: .zero) == [.write(.boolean(true), 1)])
+    }
+
+    @Test(arguments: [10, 15, 3600])
+    func `a value is written however long the interval is, also after a slow write`(seconds: Int) {
+        var throttle = ControlThrottle(interval: .seconds(seconds))
+        var now = Duration.zero
+        for ticket in 1...3 {
+            #expect(throttle.handle(Self.set(Int64(ticket), ticket), at: now) == [])
+            // The former write ends.
+            now += .seconds(seconds - 1)
+            if ticket > 1 { #expect(throttle.handle(.written(ticket - 1), at: now).count == 1) }
+            now = throttle.deadline ?? now
+            #expect(throttle.handle(.tick, at: now) == [Self.write(Int64(ticket), ticket)])
+        }
+    }
+
+    @Test func `a failed write that cannot be repeated in time is answered at once`() {
+        var throttle = ControlThrottle(interval: .seconds(15))
+        _ = throttle.handle(Self.set(5, 1), at: .zero)
+        _ = throttle.handle(.tick, at: .seconds(15))
+        let failure = Event.failed(1, .notReady(device: "d"), retryable: true)
+        let answer = throttle.handle(failure, at: .seconds(16))
+        #expect(answer == [.answer(1, .failure(.notReady(device: "d")))])
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
