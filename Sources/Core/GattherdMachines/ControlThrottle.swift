@@ -21,6 +21,8 @@ public struct ControlThrottle: Sendable {
         /// The link became ready; the device's value is unknown again.
         case ready
         case notReady
+        /// The device has left: its requests are not for another device of the same name.
+        case removed(ControlError)
         /// ``deadline`` has been reached.
         case tick
     }
@@ -35,6 +37,8 @@ public struct ControlThrottle: Sendable {
         let ticket: Ticket
         /// The time at which the request fails.
         var expiry: Duration
+        /// True if the device has left during the write, whose outcome says nothing about its successor.
+        var isOfFormerDevice = false
     }
 
     /// The minimum time between writes; with zero, writes follow each other directly.
@@ -83,6 +87,7 @@ public struct ControlThrottle: Sendable {
             failed(ticket, error, retryable: retryable, at: now) + writeIfDue(at: now)
         case .ready: becameReady(at: now)
         case .notReady: becameUnready()
+        case .removed(let error): removed(error)
         case .tick: writeIfDue(at: now)
         case .observed(let value): observed(value)
         }
@@ -114,7 +119,7 @@ public struct ControlThrottle: Sendable {
         guard let write = inFlight, write.ticket == ticket else { return [] }
         inFlight = nil
         rest(from: now)
-        if isReported, write.value != .trigger { confirmed = write.value }
+        if isReported, write.value != .trigger, !write.isOfFormerDevice { confirmed = write.value }
         return [.answer(ticket, .success(write.value))]
     }
 
@@ -131,7 +136,8 @@ public struct ControlThrottle: Sendable {
         (inFlight, confirmed) = (nil, nil)
         rest(from: now)
         let retry = now + max(interval, Self.retryPause)
-        guard retryable, pending == nil, retry < write.expiry else { return [.answer(ticket, .failure(error))] }
+        let mayRepeat = retryable && pending == nil && !write.isOfFormerDevice
+        guard mayRepeat, retry < write.expiry else { return [.answer(ticket, .failure(error))] }
         (pending, dueAt) = (write, retry)
         return []
     }
@@ -158,5 +164,14 @@ public struct ControlThrottle: Sendable {
         isReady = false
         confirmed = nil
         return []
+    }
+
+    /// Fails the value that waits; a write in progress is answered at its end and not repeated.
+    private mutating func removed(_ error: ControlError) -> [Effect] {
+        (isReady, confirmed) = (false, nil)
+        inFlight?.isOfFormerDevice = true
+        guard let next = pending else { return [] }
+        pending = nil
+        return [.answer(next.ticket, .failure(error))]
     }
 }

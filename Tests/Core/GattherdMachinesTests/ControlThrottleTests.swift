@@ -31,6 +31,7 @@ import Testing
     private static func set(_ value: Int64, _ ticket: Int) -> Event { .set(.integer(value), ticket) }
     private static func write(_ value: Int64, _ ticket: Int) -> Effect { .write(.integer(value), ticket) }
     private static func ok(_ ticket: Int, _ value: Int64) -> Effect { .answer(ticket, .success(.integer(value))) }
+    private static let removed = Event.removed(.notReady(device: "d"))
     private static func superseded(_ ticket: Int) -> Effect { .answer(ticket, .failure(.superseded)) }
 
     static let rows = [
@@ -121,6 +122,23 @@ import Testing
                 Step(0, set(7, 1)), Step(100, .tick, [write(7, 1)]),
                 Step(110, .failed(1, .timedOut, retryable: false), [.answer(1, .failure(.timedOut))]),
                 Step(120, .observed(.integer(7))), Step(130, set(7, 2)), Step(230, .tick, [ok(2, 7)]),
+            ]
+        ),
+        Row(
+            "a waiting value fails when its device has left",
+            [
+                Step(0, set(5, 1)), Step(50, removed, [.answer(1, .failure(.notReady(device: "d")))]),
+                Step(60, .ready), Step(100, .tick),
+            ]
+        ),
+        Row(
+            "a write to a device that has left is not repeated, and its value is not that of the next device",
+            [
+                Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(105, removed), Step(106, .ready),
+                Step(107, .failed(1, .timedOut, retryable: true), [.answer(1, .failure(.timedOut))]),
+                Step(110, set(6, 2)), Step(210, .tick, [write(6, 2)]), Step(215, removed), Step(216, .ready),
+                Step(220, .written(2), [ok(2, 6)]),
+                Step(230, set(6, 3)), Step(330, .tick, [write(6, 3)]),
             ]
         ),
         Row(

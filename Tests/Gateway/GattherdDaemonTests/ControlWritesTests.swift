@@ -117,6 +117,24 @@ import Testing
         #expect(answer == .success(.integer(5)))
     }
 
+    @Test func `a waiting value is not written to another device of the same name`() async {
+        var run = opened()
+        _ = run.handle(.close(device: "dial"), at: .zero)
+        #expect(await answer(&run, [(1, .remove(device: "dial"))]) == .failure(.notReady(device: "dial")))
+        let actions = run.handle(.open(device: "dial", [control()]), at: .seconds(2))
+        #expect(actions.isEmpty)
+    }
+
+    @Test func `a waiting value is written when its device returns on another adapter`() async {
+        var run = opened()
+        _ = run.handle(.close(device: "dial"), at: .zero)
+        let messages: [(seconds: Int, message: ControlService.Message)] = [
+            (1, .remove(device: "dial", isMoving: true)), (2, .open(device: "dial", [control()])),
+            (3, .event(Self.key, .written(1))),
+        ]
+        #expect(await answer(&run, messages) == .success(.integer(5)))
+    }
+
     @Test func `a burst answers every request, writes the last value and needs one timer`()
         async throws
     {

@@ -13,7 +13,7 @@ public final class ControlService: Sendable {
         case set(ControlRequest, CheckedContinuation<Answer, Never>)
         case open(device: String, [ProfileAssignment.Control])
         case close(device: String)
-        case remove(device: String)
+        case remove(device: String, isMoving: Bool = false)
         case event(ControlKey, ControlThrottle.Event)
     }
 
@@ -105,9 +105,11 @@ public final class ControlService: Sendable {
         post.yield(.close(device: device))
     }
 
-    /// Removes a device's controls after the waiting requests are answered.
-    func remove(device: String) {
-        post.yield(.remove(device: device))
+    /// Removes a device's controls.
+    ///
+    /// Its waiting requests fail, unless the same peripheral is moving to another adapter.
+    func remove(device: String, isMoving: Bool) {
+        post.yield(.remove(device: device, isMoving: isMoving))
     }
 
     private func perform(_ action: ControlWrites.Action, in group: inout DiscardingTaskGroup) {

@@ -53,7 +53,7 @@ struct ControlWrites {
         case .set(let request, let caller): set(request, caller, at: now)
         case .open(let device, let controls): open(device, controls, at: now)
         case .close(let device): close(device, at: now)
-        case .remove(let device): remove(device, at: now)
+        case .remove(let device, let isMoving): remove(device, isMoving: isMoving, at: now)
         case .event(let key, let event): apply(event, to: key, at: now)
         }
     }
@@ -90,7 +90,7 @@ struct ControlWrites {
     {
         known.insert(device)
         let names = Set(controls.map(\.descriptor.name))
-        var actions = leave(device, at: now) { !names.contains($0) }
+        var actions = leave(device, .notReady, at: now) { !names.contains($0) }
         for control in controls {
             let descriptor = control.descriptor
             let key = ControlKey(device: device, control: descriptor.name)
@@ -110,16 +110,22 @@ struct ControlWrites {
         }
     }
 
-    private mutating func remove(_ device: String, at now: Duration) -> [Action] {
+    private mutating func remove(_ device: String, isMoving: Bool, at now: Duration) -> [Action] {
         known.remove(device)
-        return leave(device, at: now) { _ in true }
+        let event = isMoving ? ControlThrottle.Event.notReady : .removed(.notReady(device: device))
+        return leave(device, event, at: now) { _ in true }
     }
 
-    /// Removes controls of a device after their last requests.
-    private mutating func leave(_ device: String, at now: Duration, where isGone: (String) -> Bool) -> [Action] {
+    /// Removes controls of a device after their last requests, which may outlast `event`.
+    private mutating func leave(
+        _ device: String,
+        _ event: ControlThrottle.Event,
+        at now: Duration,
+        where isGone: (String) -> Bool
+    ) -> [Action] {
         channels.keys.filter { $0.device == device && isGone($0.control) }.flatMap { key in
             channels[key]?.isLeaving = true
-            return apply(.notReady, to: key, at: now)
+            return apply(event, to: key, at: now)
         }
     }
 
@@ -127,7 +133,11 @@ struct ControlWrites {
         guard var channel = channels[key] else { return [] }
         var effects: [ControlThrottle.Effect] = []
         if event == .tick { channel.wakesAt = nil }
-        if event == .ready || event == .notReady { channel.isReady = event == .ready }
+        switch event {
+        case .ready: channel.isReady = true
+        case .notReady, .removed: channel.isReady = false
+        case .set, .written, .failed, .observed, .tick: break
+        }
         if let stream = channel.plan.descriptor.echo, let seen = echo(key, stream).flatMap(ControlValue.init) {
             effects += channel.throttle.handle(.observed(seen), at: now)
             passOn(seen, of: stream, from: key, at: now)

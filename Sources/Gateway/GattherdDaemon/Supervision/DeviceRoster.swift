@@ -133,7 +133,7 @@ struct DeviceRoster {
     ///
     /// With `isMoving`, the same peripheral returns on another adapter, so its removal is not announced.
     private func dismiss(_ device: SupervisedDevice, isMoving: Bool = false) {
-        controls.remove(device: device.name)
+        controls.remove(device: device.name, isMoving: isMoving)
         context.bonds.remove(device.address)
         reporter.status.remove(device: device.name)
         if !isMoving { reporter.announcer?.remove(device: device.name) }
