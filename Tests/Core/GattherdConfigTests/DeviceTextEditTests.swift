@@ -43,6 +43,15 @@ import Testing
         #expect(edited(text, Self.title) == nil)
     }
 
+    @Test(arguments: ["\u{301}", "\u{FE0F}", "\u{200D}"])
+    func `a quoted text is read as it was, also with marks that combine with quotes`(mark: String) throws {
+        for text in ["a'\(mark)b", "'\(mark)", "a $\(mark){HOME}", "a ${\(mark)HOME}", "\\\(mark)'\(mark)'"] {
+            let device = "{name: strap, address: 'C0:FF:EE:00:00:01', title: \(ConfigText.quoted(text))}"
+            let title = try parse("devices: [\(device)]").devices.first?.title
+            #expect(title.map { Array($0.unicodeScalars) } == Array(text.unicodeScalars))
+        }
+    }
+
     @Test func `a text cannot be a substitution`() {
         #expect(ConfigText.quoted("a ${HOME} 'b'") == "'a $${HOME} ''b'''")
     }

@@ -120,4 +120,10 @@ import Testing
     func `other words are no keys`(word: String) {
         #expect(throws: KeySetting.Mistake.self) { try KeySetting(removing: word) }
     }
+
+    @Test func `a quote before a combining mark stays a quote`() throws {
+        let old = Self.header + "mqtt:\n  username: 'a''\u{301} b'\n"
+        let new = try text(old, ["mqtt.qos=1"])
+        #expect(new.unicodeScalars.elementsEqual((old + "  qos: 1\n").unicodeScalars))
+    }
 }

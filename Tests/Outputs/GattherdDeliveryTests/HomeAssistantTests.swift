@@ -359,4 +359,11 @@ import Testing
         #expect(home.device(in: Array("{}".utf8)) == nil)
         #expect(home.device(in: []) == nil)
     }
+
+    @Test func `quotes and backslashes in a literal are escaped, also before combining marks`() {
+        let metric = MetricDescriptor(name: "button")
+        let template = HomeAssistantTemplate.occurrence(metric, type: "it'\u{301}s \\\u{200D}")
+        let literal = "'it\\'\u{301}s \\\\\u{200D}'"
+        #expect(template.utf8.firstRange(of: literal.utf8) != nil, "\(template)")
+    }
 }

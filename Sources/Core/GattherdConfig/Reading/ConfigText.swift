@@ -5,7 +5,12 @@ import GattherdYAML
 package enum ConfigText {
     /// Returns text as a YAML scalar of one line in quotes, without substitutions.
     package static func quoted(_ text: String) -> String {
-        "'" + text.replacing("'", with: "''").replacing("${", with: "$${") + "'"
+        quotedWithVariables(text.replacingScalars("${", with: "$${"))
+    }
+
+    /// Returns text as a YAML scalar of one line in quotes; its variables stay.
+    package static func quotedWithVariables(_ text: String) -> String {
+        "'" + text.replacingScalars("'", with: "''") + "'"
     }
 
     /// Returns text as a YAML scalar of one line: plain if it cannot be read as anything else.

@@ -71,7 +71,7 @@ struct SectionFile: Equatable {
             guard text.isOneLine else { throw Obstacle(line: line, reason: "this text has several lines") }
             scalars.append(node)
             // Variables in the text stay.
-            let scalar = isPlain ? text : "'" + text.replacing("'", with: "''") + "'"
+            let scalar = isPlain ? text : ConfigText.quotedWithVariables(text)
             keys.append(Key(path: path, scalar: scalar.isEmpty ? "null" : scalar))
         case .mapping(let members):
             if members.isEmpty { keys.append(Key(path: path, scalar: "{}")) }

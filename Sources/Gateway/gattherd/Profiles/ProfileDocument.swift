@@ -27,12 +27,12 @@ struct ProfileDocument {
 
     /// Returns a text with Markdown's characters escaped.
     private static func escaped(_ text: String) -> String {
-        var escaped = ""
-        for character in text {
-            if "|*_<>`[]\\".contains(character) { escaped += "\\" }
-            escaped.append(character)
+        var escaped = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            if "|*_<>`[]\\".unicodeScalars.contains(scalar) { escaped.append("\\") }
+            escaped.append(scalar)
         }
-        return escaped
+        return String(escaped)
     }
 
     private static func vectors(_ profile: any Profile) -> ProfileFacts.Section {

@@ -65,7 +65,7 @@ struct ModelCatalogue {
     var page: String {
         let lines = rows.map { row in
             let cells = [row.brand, row.model, row.reads, row.how, "`\(row.profile)`", row.tested]
-            return "| " + cells.map { $0.replacing("|", with: "\\|") }.joined(separator: " | ") + " |"
+            return "| " + cells.map { $0.replacingScalars("|", with: "\\|") }.joined(separator: " | ") + " |"
         }
         return """
             # Catalogue

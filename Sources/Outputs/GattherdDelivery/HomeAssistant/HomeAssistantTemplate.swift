@@ -45,7 +45,7 @@ enum HomeAssistantTemplate {
 
     /// A text as a literal; texts of profiles may have any characters.
     private static func literal(_ text: String) -> String {
-        "'" + text.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
+        "'" + text.replacingScalars("\\", with: "\\\\").replacingScalars("'", with: "\\'") + "'"
     }
 
     private static func value(
