@@ -267,6 +267,17 @@ import Testing
         #expect(machine.deadline == nil)
     }
 
+    @Test mutating func `a changed time of silence keeps the alert of a device that is silent for longer`() {
+        configure([Self.silent])
+        #expect(tick(at: 300).count == 1)
+        for (seconds, changes) in [(600, []), (2000, ["cleared silent of freezer"])] {
+            let rule = AlertRule(name: "silent", condition: .silent(.seconds(seconds)))
+            let event = AlertMachine.Event.configure([rule], devices: ["freezer"])
+            #expect(words(machine.handle(event, at: .seconds(1000))) == changes)
+        }
+        #expect(machine.deadline == .seconds(2000))
+    }
+
     @Test mutating func `any events keep the deadline in the future and alternate raised and cleared`() {
         var random = SplitMix64(seed: 7)
         configure([Self.cold, Self.silent, Self.battery], ["freezer", "b"])

@@ -6,7 +6,8 @@ public import GattherdModel
 /// hysteresis clears it. Silence raises an alert when its time is over, and the next reading clears it. A device that a
 /// person disconnected is not missed. A device that another gateway owns has no alerts here.
 ///
-/// A new rule begins with the last values. A changed rule also keeps its alert raised if one of them is outside.
+/// A new rule begins with the last values. A changed rule also keeps its alert raised if one of them is outside, or if
+/// the device has been silent for its new time.
 public struct AlertMachine: Sendable {
     /// An alert of a device.
     public struct Key: Hashable, Sendable {
@@ -134,6 +135,9 @@ public struct AlertMachine: Sendable {
         var watch = Watch(rule: rule, isRaised: inherits(rule, device))
         let wasRaised = old?.watches.contains { $0.rule.name == rule.name && $0.isRaised } ?? false
         watch.start(with: values, wasRaised: wasRaised, now)
+        if wasRaised, case .silent(let limit) = rule.condition, let old, old.heard + limit <= now {
+            watch.isRaised = true
+        }
         return watch
     }
 
