@@ -62,4 +62,10 @@ import Testing
         }
         #expect(restart.isRequested)
     }
+
+    @Test(arguments: [("strap", ["strap"]), ("-strap", ["--", "-strap"]), ("--help", ["--", "--help"])])
+    func `a name that begins with a hyphen is no option of a command`(device: String, words: [String]) {
+        let arguments = CommandRun(file).arguments("why", [device])
+        #expect(arguments == ["why", "--json", "--config", file.path] + words)
+    }
 }

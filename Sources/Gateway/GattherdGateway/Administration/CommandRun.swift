@@ -21,17 +21,19 @@ final class CommandRun: Sendable {
 
     /// Runs a command of `gattherd` and returns its output.
     ///
-    /// - Parameter words: The command and its arguments, without `--json` and `--config`.
+    /// - Parameters:
+    ///   - command: The name of the command.
+    ///   - words: Its arguments that are no options.
     /// - Returns: JSON.
     /// - Throws: ``BackendError`` if the command fails or does not end.
-    func output(_ words: [String]) async throws(BackendError) -> [UInt8] {
+    func output(_ command: String, _ words: [String] = []) async throws(BackendError) -> [UInt8] {
         let isFree = isBusy.withLock { isBusy in
             defer { isBusy = true }
             return !isBusy
         }
         guard isFree else { throw BackendError(.unavailable, "another command is running; try again") }
         defer { isBusy.withLock { $0 = false } }
-        let (child, reader) = try start(words)
+        let (child, reader) = try start(arguments(command, words))
         let limit = Task { [child] in
             guard (try? await Task.sleep(for: Self.timeLimit, clock: .loop)) != nil else { return }
             child.signal(SIGKILL)
@@ -41,13 +43,23 @@ final class CommandRun: Sendable {
         child.signal(SIGKILL)
         _ = await child.wait()
         guard let output, (try? JSONReader.value(of: output)) != nil else {
-            let command = words.joined(separator: " ")
-            throw BackendError(.unavailable, "no answer; run on the host: gattherd \(command)")
+            let line = (["gattherd", command] + Self.ended(words)).joined(separator: " ")
+            throw BackendError(.unavailable, "no answer; run on the host: \(line)")
         }
         return output
     }
 
-    private func start(_ words: [String]) throws(BackendError) -> (child: ChildProcess, reader: Int32) {
+    /// Returns the words after the name of the program.
+    func arguments(_ command: String, _ words: [String]) -> [String] {
+        [command, "--json", "--config", file.path] + Self.ended(words)
+    }
+
+    /// Returns arguments behind the end of the options if one begins as an option does, such as the name of a device.
+    private static func ended(_ words: [String]) -> [String] {
+        words.contains { $0.hasPrefix("-") } ? ["--"] + words : words
+    }
+
+    private func start(_ arguments: [String]) throws(BackendError) -> (child: ChildProcess, reader: Int32) {
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else {
             let reason = unsafe String(cString: strerror(errno))
@@ -56,7 +68,6 @@ final class CommandRun: Sendable {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(ends[1]) }
         do throws(SpawnError) {
-            let arguments = words + ["--json", "--config", file.path]
             let output = ChildProcess.Output.descriptor(ends[1])
             return (try ChildProcess("/proc/self/exe", arguments, output: output, errors: .null), ends[0])
         } catch {

@@ -44,17 +44,16 @@ struct GatewayAdministration: AdministrationBackend {
     }
 
     func doctor() async -> Result<[UInt8], BackendError> {
-        do throws(BackendError) { return .success(try await commands.output(["doctor"])) } catch {
+        do throws(BackendError) { return .success(try await commands.output("doctor")) } catch {
             return .failure(error)
         }
     }
 
     func explanation(of device: String) async -> Result<[UInt8], BackendError> {
-        // A name that begins with a hyphen would be an option.
-        guard reporter.status.devices.contains(where: { $0.device == device }), !device.hasPrefix("-") else {
+        guard reporter.status.devices.contains(where: { $0.device == device }) else {
             return .failure(BackendError(.notFound, "there is no device '\(device.cut(toBytes: 80))'"))
         }
-        do throws(BackendError) { return .success(try await commands.output(["why", device])) } catch {
+        do throws(BackendError) { return .success(try await commands.output("why", [device])) } catch {
             return .failure(error)
         }
     }
