@@ -10,7 +10,12 @@ package enum Spelling {
         let tolerance = max(1, typed.count / 3)
         return
             words
-            .map { (word: $0, distance: distance(typed, Array($0.utf8.prefix(longest)))) }
+            .compactMap { word -> (word: String, distance: Int)? in
+                let known = Array(word.utf8.prefix(longest))
+                // The distance is at least the difference of the lengths.
+                guard abs(known.count - typed.count) <= tolerance else { return nil }
+                return (word: word, distance: distance(typed, known))
+            }
             .filter { $0.distance <= tolerance }
             .min { $0.distance < $1.distance }?
             .word

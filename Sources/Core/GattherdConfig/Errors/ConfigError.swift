@@ -99,8 +99,11 @@ final class ConfigFindings {
         order = files
     }
 
+    /// True if further errors are only counted.
+    var isFull: Bool { all.count >= Self.maximum }
+
     func report(_ problem: ConfigProblem, at place: ConfigPlace) {
-        guard all.count < Self.maximum else { return omitted += 1 }
+        guard !isFull else { return omitted += 1 }
         all.append(ConfigError(problem, at: place))
     }
 

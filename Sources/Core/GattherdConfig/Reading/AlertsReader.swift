@@ -1,5 +1,4 @@
 import GattherdModel
-import GattherdYAML
 
 /// Reads the list `alerts`.
 struct AlertsReader {
@@ -7,8 +6,13 @@ struct AlertsReader {
     /// The keys that choose a condition; an alert has exactly one of them.
     private static let conditions = ["silent_for", "battery_below", "metric"]
 
-    /// The names of all devices; `nil` if rules of `enrol` can add others.
-    let devices: [String]?
+    /// The names of all devices, in order and for look-ups; `nil` if rules of `enrol` can add others.
+    private let devices: (ordered: [String], all: Set<String>)?
+
+    /// - Parameter devices: The names of all devices; `nil` if rules of `enrol` can add others.
+    init(devices: [String]?) {
+        self.devices = devices.map { ($0, Set($0)) }
+    }
 
     /// Reads the rules.
     ///
@@ -44,9 +48,9 @@ struct AlertsReader {
 
     private func device(_ section: SectionReader) -> String? {
         guard let device = section.value("device", .slug) else { return nil }
-        if let devices, !devices.contains(device.value), let place = device.place {
-            let nearest = Spelling.nearest(to: device.value, among: devices).map { "did you mean '\($0)'?" }
-            let advice = nearest ?? "'devices' has no such name"
+        if let devices, !devices.all.contains(device.value), let place = device.place {
+            let nearest = section.nearest(to: device.value, among: devices.ordered)
+            let advice = nearest.map { "did you mean '\($0)'?" } ?? "'devices' has no such name"
             section.report(.invalid(device.value, expected: "the name of a device", advice: advice), at: place)
         }
         return device.value

@@ -76,10 +76,17 @@ package final class SectionReader {
     /// Reports each key that was not read.
     func finish() {
         for name in order where !knownNames.contains(name) && !forbidden.contains(name) {
-            let nearest = Spelling.nearest(to: name, among: known)
+            let nearest = nearest(to: name, among: known)
             let problem = ConfigProblem.unknownKey(name, section: title, nearest: nearest, known: known)
             for member in members[name] ?? [] { report(problem, at: member.key.place) }
         }
+    }
+
+    /// Returns the word that `word` is a likely misspelling of; `nil` also if further errors are left out.
+    ///
+    /// The comparison with thousands of names would take minutes for a generated file.
+    func nearest(to word: String, among words: [String]) -> String? {
+        findings.isFull ? nil : Spelling.nearest(to: word, among: words)
     }
 
     package func report(_ problem: ConfigProblem, at place: ConfigPlace) {

@@ -58,7 +58,9 @@ extension Configuration {
         let known = registry.profiles.map(\.name)
         let named = devices.filter { $0.rule == nil }
         let lists = named.map(\.profiles) + enrol.map(\.profiles)
-        let unknown = lists.flatMap { $0 ?? [] }.filter { !known.contains($0.value) }.map { name in
+        let wrong = lists.flatMap { $0 ?? [] }.filter { !known.contains($0.value) }
+        // The others would be left out below.
+        let unknown = wrong.prefix(Self.maximumMismatches + 1).map { name in
             let nearest = Spelling.nearest(to: name.value, among: known)
             let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
@@ -80,9 +82,12 @@ extension Configuration {
     /// Returns warnings about alerts whose metric no profile has.
     private func alertFindings(with registry: ProfileRegistry) -> [ConfigError] {
         let known = Set(registry.profiles.flatMap(\.recordedStreams).flatMap(\.metrics))
-        return alertMetrics.compactMap { metric in
-            guard let place = metric.place, !known.isEmpty, !known.contains(metric.value) else { return nil }
-            let nearest = Spelling.nearest(to: metric.value, among: known.sorted())
+        let words = known.sorted()
+        let unknown = alertMetrics.filter { $0.place != nil && !known.isEmpty && !known.contains($0.value) }
+        // The others would be left out of all mismatches.
+        return unknown.prefix(Self.maximumMismatches + 1).compactMap { metric in
+            guard let place = metric.place else { return nil }
+            let nearest = Spelling.nearest(to: metric.value, among: words)
             return ConfigError(.unknownMetric(metric.value, nearest: nearest), at: place, severity: .warning)
         }
     }
