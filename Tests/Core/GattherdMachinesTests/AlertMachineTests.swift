@@ -270,7 +270,8 @@ import Testing
     @Test mutating func `a changed time of silence keeps the alert of a device that is silent for longer`() {
         configure([Self.silent])
         #expect(tick(at: 300).count == 1)
-        for (seconds, changes) in [(600, []), (2000, ["cleared silent of freezer"])] {
+        let steps: [(seconds: Int, changes: [String])] = [(600, []), (2000, ["cleared silent of freezer"])]
+        for (seconds, changes) in steps {
             let rule = AlertRule(name: "silent", condition: .silent(.seconds(seconds)))
             let event = AlertMachine.Event.configure([rule], devices: ["freezer"])
             #expect(words(machine.handle(event, at: .seconds(1000))) == changes)

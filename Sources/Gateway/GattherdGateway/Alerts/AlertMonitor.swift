@@ -110,12 +110,12 @@ final class AlertMonitor: Sendable {
         values: () -> [AlertMachine.LastValue] = { [] }
     ) {
         let (stored, readdressed) = state.withLock { state in
-            let readdressed = state.addresses.filter { name, address in devices[name].map { $0 != address } ?? false }
+            let changed = state.addresses.filter { name, address in devices[name].map { $0 != address } ?? false }
             state.hasRules = !rules.isEmpty
             state.addresses = devices
             state.isListDue = true
             defer { state.stored = [] }
-            return (state.stored, Set(readdressed.keys))
+            return (state.stored, Set(changed.keys))
         }
         let names = devices.keys.sorted()
         let rest = stored + sensors.map { AlertMachine.Event.described($0) }
