@@ -7,7 +7,7 @@ import Glibc
 /// thread only.
 public final class DescriptorGroup {
     /// The maximum number of handlers that one call of ``callHandlers()`` calls.
-    private static let handlersPerCall = 64
+    private static let handlersPerCall = 128
 
     private let loop: EventLoop
     private let ready: () -> Void

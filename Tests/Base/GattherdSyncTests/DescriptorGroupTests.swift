@@ -71,12 +71,12 @@ private final class Fixture: @unchecked Sendable {
 
 @Suite(.timeLimit(.minutes(3))) struct DescriptorGroupTests {
     private let fixture = Fixture()
-    private let pipes = (0..<100).map { _ in Pipe() }
+    private let pipes = (0..<150).map { _ in Pipe() }
 
     @Test func `all descriptors of a group are reported`() async {
         for pipe in pipes { await fixture.watch(pipe.reader) }
         for pipe in pipes { pipe.write("a") }
-        #expect(await fixture.bytes(100).count == 100)
+        #expect(await fixture.bytes(150).count == 150)
         fixture.loop.stop()
     }
 
@@ -122,7 +122,7 @@ private final class Fixture: @unchecked Sendable {
         for pipe in pipes { pipe.write("a") }
         #expect(await !fixture.with { $0.callHandlers() })
         #expect(await fixture.with { $0.callHandlers() })
-        #expect(await fixture.bytes(100).count == 100)
+        #expect(await fixture.bytes(150).count == 150)
         fixture.loop.stop()
     }
 

@@ -48,6 +48,28 @@ struct ReadPacingTests {
         #expect(pauses.count { $0 == ReadPacing.shortest } < 4 || pause < 3000, "looks are few")
     }
 
+    /// The pauses are in microseconds; other sockets have 63 times as many messages as the fullest one at most.
+    @Test(arguments: [(50, 100_000), (1000, 100_000), (3125, 33_333)])
+    func `the fullest of several sockets determines the pause`(rate: Int, pause: Int) {
+        var (pacing, now) = busy()
+        var next = longest
+        for _ in 0..<20 {
+            now += next
+            let count = max(1, Int((next * rate / .seconds(1)).rounded()))
+            next = pacing.read(count, of: 64 * count, isAll: true, at: now) ?? .zero
+        }
+        #expect((0.95...1.05).contains(next / .microseconds(pause)))
+    }
+
+    @Test func `single messages of several sockets are worth a pause`() {
+        var (pacing, now) = busy()
+        for _ in 0..<3 {
+            now += longest
+            #expect(pacing.read(1, of: 2, isAll: true, at: now) == longest)
+        }
+        #expect(pacing.read(1, of: 1, isAll: true, at: now + longest) == nil)
+    }
+
     /// A quarter of the socket's capacity is 48 short or 23 long messages.
     ///
     /// The kernel reports the socket as writable again when that much is free.

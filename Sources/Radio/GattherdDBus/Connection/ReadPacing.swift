@@ -42,18 +42,25 @@ package struct ReadPacing {
     /// Records that `count` messages were read; returns the pause before the next read.
     ///
     /// - Parameters:
-    ///   - count: The number of messages; 0 only ends a check.
+    ///   - count: The number of messages; 0 only ends a check. Of several sockets that are read together, the number in
+    ///     the fullest one, because each must hold those of a pause.
+    ///   - total: The number in all sockets; `nil` for one socket.
     ///   - isAll: True if no more were waiting.
     ///   - now: The time.
     /// - Returns: The pause; `nil` if the next read should be as soon as messages come.
-    package mutating func read(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
+    package mutating func read(
+        _ count: Int,
+        of total: Int? = nil,
+        isAll: Bool,
+        at now: SuspendingClock.Instant
+    ) -> Duration? {
         if let checkPause { return check(for: checkPause, count, isAll: isAll, at: now) }
         guard count > 0 else { return nil }
         let elapsed = lastRead.map { now - $0 } ?? Self.soon
         lastRead = now
         updateSpacing(min(elapsed, longest) / count)
         if !wasPaused { soonReads = elapsed < Self.soon ? soonReads + 1 : 0 }
-        if wasPaused, count < Self.worthwhile { soonReads = 0 }
+        if wasPaused, (total ?? count) < Self.worthwhile { soonReads = 0 }
         let isUsual = wasPaused && spacing * count < elapsed * 2
         checkPause = isUsual && isAll && count >= Self.refillCount && now >= nextCheck ?? now ? Self.shortest : nil
         wasPaused = soonReads >= Self.often && isAll
