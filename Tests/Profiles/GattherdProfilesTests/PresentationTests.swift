@@ -168,6 +168,28 @@ struct PresentationTests {
         #expect(made.profile.services.isEmpty && descriptor.service == 0xFFF0)
     }
 
+    @Test(
+        arguments: [
+            ["04 01 00 27 01 00 00"], ["06 00 00 27 01 00 00"], ["04 00 2F 27 01 00 00"],
+            ["04 00 00 27 01 00 00", "04 00 00 27 01 00 00"],
+        ]
+    )
+    func `another format of the same characteristic is another version of the profile`(formats: [String]) throws {
+        func identity(_ formats: [String]) throws -> ProfileIdentity {
+            let described = DescribedCharacteristic(
+                service: 0xFFF0,
+                uuid: 0xFFF1,
+                formats: try formats.map { try #require(Hexadecimal.octets($0)) },
+                isNotifying: true,
+                isReadable: true
+            )
+            return ProfileIdentity(try #require(PresentationProfile.make(of: [described], taken: [])).profile)
+        }
+        let plain = try identity(["04 00 00 27 01 00 00"])
+        #expect(try identity(formats) != plain)
+        #expect(try identity(["04 00 00 27 01 00 00"]) == plain)
+    }
+
     @Test func `random descriptors and values never trap`() throws {
         var generator = SplitMix(state: 0x2904)
         for _ in 0..<2000 {

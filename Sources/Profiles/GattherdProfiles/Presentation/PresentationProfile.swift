@@ -9,6 +9,8 @@ package struct PresentationProfile: Profile {
     package let characteristics: [CharacteristicDescriptor]
     package let controls: [ControlDescriptor] = []
     package let origin = "the device"
+    /// The hash of the descriptors and of the names made from them, so that another description is another version.
+    package let revision: Int
     private let programs: [DecodeProgram]
 
     /// Creates a profile of all self-describing characteristics; `nil` if there are none.
@@ -21,7 +23,7 @@ package struct PresentationProfile: Profile {
         var maker = PresentationMaker(taken: taken)
         for characteristic in described { maker.add(characteristic) }
         guard !maker.characteristics.isEmpty else { return nil }
-        let profile = PresentationProfile(characteristics: maker.characteristics, programs: maker.programs)
+        let profile = PresentationProfile(described, maker)
         return SelfDescription(profile: profile, remarks: maker.remarks)
     }
 
@@ -31,9 +33,14 @@ package struct PresentationProfile: Profile {
         return ProfileRules.isIdentifier(name) && !reserved.contains(name)
     }
 
-    private init(characteristics: [CharacteristicDescriptor], programs: [DecodeProgram]) {
-        self.characteristics = characteristics
-        self.programs = programs
+    private init(_ described: [DescribedCharacteristic], _ maker: PresentationMaker) {
+        characteristics = maker.characteristics
+        programs = maker.programs
+        var hasher = Hasher()
+        // The descriptors have what the metrics lack: the width and the exponent of each value.
+        hasher.combine(described)
+        hasher.combine(characteristics)
+        revision = hasher.finalize()
     }
 
     package func makeDecoder() -> any PayloadDecoder { DeclarativeDecoder(programs) }
