@@ -176,6 +176,14 @@ struct DecryptionTests {
                 text("cipher: aes-ccm, nonce: 0..1, tag: -4.., key: 0..1, replay: 0..1"),
                 "8:72: 'replay' needs the device's key"
             ),
+            (
+                text("cipher: aes-ccm, nonce: 0..8, tag: -4.., replay: 0..5"),
+                "8:61: 'replay' must have 1 to 4 bytes; this one has 5"
+            ),
+            (
+                text("cipher: aes-ccm, nonce: 0..8, tag: -4.., replay: 5.."),
+                "8:61: 'replay' must have 1 to 4 bytes; this one has a varying number"
+            ),
             (text("cipher: aes-ctr, nonce: adress"), "8:44: 'adress' is invalid; expected address, address_le"),
             (
                 text("cipher: aes-ccm, nonce: [address, 0..8], tag: -4.."),

@@ -34,7 +34,7 @@ struct DecryptionReader {
             tag: tag,
             until: reader.value("until", .integer(numbers)).map { Int($0) } ?? tag.map { $0.first } ?? 0,
             keyCheck: reader.value("key_check", .slice),
-            replay: .read(reader, "replay"),
+            replay: replay(),
             isReversed: reader.value("reversed", .boolean) ?? false
         )
         if decryption.replay != nil, !decryption.usesDeviceKey {
@@ -51,6 +51,17 @@ struct DecryptionReader {
             reader.report("the nonce of aes-ccm must have 7 to 13 bytes; this one has \(count)", at: "nonce")
         }
         return nonce
+    }
+
+    /// Reads `replay`, and checks that the number has a fixed length and is stored whole.
+    private func replay() -> [ByteSource]? {
+        let errors = reader.findings.count
+        guard let replay = [ByteSource].read(reader, "replay"), reader.findings.count == errors else { return nil }
+        if !(1...4).contains(replay.fixedCount ?? 0) {
+            let count = replay.fixedCount.map { "\($0)" } ?? "a varying number"
+            reader.report("'replay' must have 1 to 4 bytes; this one has \(count)", at: "replay")
+        }
+        return replay
     }
 
     /// Checks the keys that a mode needs, and that it cannot have.
