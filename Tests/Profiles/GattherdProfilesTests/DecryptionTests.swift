@@ -165,6 +165,31 @@ struct DecryptionTests {
 
     @Test(
         arguments: [
+            ("0..8", "0..9", "8..10", false), ("0..8", "0..9", "8..9", true), ("0..8", "0..9", "6..8", true),
+            ("0..8", "0..9", "[0..2, 8..9]", true), ("0..8", "0..9", "[0..2, 9..10]", false),
+            ("0..8", "0..9", "-8..-6", false), ("-12..-4", "0..1", "-6..-4", true),
+            ("-12..-4", "0..1", "-4..-2", false), ("-12..-4", "-1..", "-1..", true), ("0..8", "8..", "20..22", true),
+            ("0..8", "8..-4", "8..10", false),
+        ]
+    )
+    func `a replay number consists of bytes of the nonce or of the associated data`(
+        nonce: String,
+        associated: String,
+        replay: String,
+        isAuthentic: Bool
+    ) throws {
+        let rule = "cipher: aes-ccm, nonce: \(nonce), aad: \(associated), tag: -4.., replay: \(replay)"
+        guard !isAuthentic else {
+            _ = try DeclarativeText.compile(Self.text(rule))
+            return
+        }
+        let errors = try DeclarativeText.errors(Self.text(rule))
+        let reason = "'replay' must be a part of 'nonce' or 'aad': anybody could change it"
+        #expect(errors.contains { $0.hasSuffix(reason) }, "\(errors)")
+    }
+
+    @Test(
+        arguments: [
             (text("cipher: aes"), "8:28: 'aes' is invalid; expected one of aes-ccm, aes-ctr, aes-ecb, aes-cbc"),
             (text("nonce: 0..1"), "8:19: a decryption needs 'cipher'"),
             (text("cipher: aes-ccm, nonce: 0..1"), "8:19: aes-ccm needs 'tag'"),

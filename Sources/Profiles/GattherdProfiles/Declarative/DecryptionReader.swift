@@ -40,6 +40,9 @@ struct DecryptionReader {
         if decryption.replay != nil, !decryption.usesDeviceKey {
             reader.report("'replay' needs the device's key: anybody could send a high number", at: "replay")
         }
+        if mode == .ccm, !decryption.authenticatesReplay {
+            reader.report("'replay' must be a part of 'nonce' or 'aad': anybody could change it", at: "replay")
+        }
         return decryption
     }
 
@@ -83,5 +86,32 @@ struct DecryptionReader {
         }
         if mode == .ecb { reader.forbid(["nonce"], "has no meaning for aes-ecb") }
         if mode != .ecb, !reader.has("nonce") { reader.report("\(mode.rawValue) needs 'nonce'") }
+    }
+}
+
+extension Decryption {
+    /// True if no byte of the payload that belongs to the replay number can change unnoticed.
+    fileprivate var authenticatesReplay: Bool {
+        let authentic = (nonce + associated).compactMap(\.received)
+        return (replay ?? []).compactMap(\.received).allSatisfy { part in authentic.contains { $0.contains(part) } }
+    }
+}
+
+extension ByteSource {
+    /// The bytes of the payload; `nil` for other sources.
+    fileprivate var received: ByteSlice? { if case .slice(let slice) = self { slice } else { nil } }
+}
+
+extension ByteSlice {
+    /// The numbers of its bytes; `nil` if its ends are counted from different ends of the payload.
+    private var bounds: Range<Int>? {
+        guard let end else { return first..<(first < 0 ? 0 : .max) }
+        return (first < 0) == (end < 0) ? first..<max(first, end) : nil
+    }
+
+    /// True if it has all bytes of `part` in payloads of every length.
+    fileprivate func contains(_ part: ByteSlice) -> Bool {
+        guard (first < 0) == (part.first < 0), let bounds, let inner = part.bounds else { return false }
+        return bounds.lowerBound <= inner.lowerBound && inner.upperBound <= bounds.upperBound
     }
 }
