@@ -69,7 +69,7 @@ extension AdvertisementDescriptor {
         return names.contains { $0.fits(name) }
     }
 
-    func admits(length count: Int) -> Bool { length?.contains(count) != false }
+    package func admits(length count: Int) -> Bool { length?.contains(count) != false }
 
     /// The index of the signal strength in a reading; `nil` if the frame has a metric of that name.
     public var signal: Int? {

@@ -36,10 +36,11 @@ public final class StreamDefinition: Sendable {
         jsonKeys = metrics.map { JSONKey($0.name) }
     }
 
-    /// Creates the same stream of another device; both share their metrics.
-    public init(_ other: StreamDefinition, of device: String) {
+    /// Creates the same stream of another device, or with another name; both share their metrics.
+    public init(_ other: StreamDefinition, of device: String, named stream: String? = nil) {
         self.device = device
-        (profile, stream, isOpen) = (other.profile, other.stream, other.isOpen)
+        (profile, isOpen) = (other.profile, other.isOpen)
+        self.stream = stream ?? other.stream
         (metrics, jsonKeys) = (other.metrics, other.jsonKeys)
     }
 

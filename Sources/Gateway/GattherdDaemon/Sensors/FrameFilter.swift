@@ -68,7 +68,7 @@ struct FrameAssembly: Sendable {
         _ frames: AdvertisedFrames,
         now: SuspendingClock.Instant
     ) -> [AdvertisedFrames.Payload] {
-        let single = advertisement.frames.flatMap { frames.payloads(of: $0, name: advertisement.name) }
+        let single = advertisement.frames.compactMap { frames.payload(of: $0, name: advertisement.name) }
         let composite = frames.composite.compactMap { frame, descriptor -> AdvertisedFrames.Payload? in
             guard descriptor.admits(name: advertisement.name) else { return nil }
             return payload(of: frame, descriptor, advertisement, now)

@@ -36,7 +36,8 @@ final class Sensor: Sendable {
         guard let listening = device.listening else { return nil }
         self.device = device
         let profiles = Self.profiles(of: device, from: all)
-        frames = AdvertisedFrames(profiles)
+        let frames = AdvertisedFrames(profiles)
+        self.frames = frames
         silence = listening.silence
         let metricCatalogue = MetricCatalogue(device, describe)
         self.metricCatalogue = metricCatalogue
@@ -45,9 +46,11 @@ final class Sensor: Sendable {
         for (position, profile) in profiles.enumerated() {
             let decoder = makeDecoderID()
             for index in profile.advertisements.indices {
-                bindings[AdvertisedFrames.ID(profile: position, index: index)] = StreamBinding(
+                let frame = AdvertisedFrames.ID(profile: position, index: index)
+                bindings[frame] = StreamBinding(
                     of: device,
                     profile,
+                    named: frames.stream(of: frame),
                     advertisement: index,
                     decoder: decoder,
                     sender: sender,
@@ -91,14 +94,16 @@ extension StreamBinding {
     fileprivate convenience init(
         of device: SupervisedDevice,
         _ profile: any Profile,
+        named name: String,
         advertisement: Int,
         decoder: Int,
         sender: Sender,
         metricCatalogue: MetricCatalogue
     ) {
         let descriptor = profile.advertisements[advertisement]
+        let stream = profile.stream(ofAdvertisement: advertisement, from: device.name)
         self.init(
-            stream: profile.stream(ofAdvertisement: advertisement, from: device.name),
+            stream: stream.stream == name ? stream : StreamDefinition(stream, of: device.name, named: name),
             profile: profile,
             characteristic: advertisement,
             decoder: decoder,

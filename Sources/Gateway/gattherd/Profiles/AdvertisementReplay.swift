@@ -28,11 +28,11 @@ struct AdvertisementReplay {
 
         let profile: any Profile
         let index: Int
+        let stream: String
         let model: ModelDescriptor?
         let payload: [UInt8]
         let result: Result
 
-        var stream: String { profile.advertisements[index].stream }
         var metrics: [MetricDescriptor] { profile.advertisements[index].metrics }
     }
 
@@ -171,6 +171,7 @@ struct AdvertisementReplay {
         return Outcome(
             profile: profile,
             index: index,
+            stream: sender.frames.stream(of: payload.frame),
             model: sender.device.model,
             payload: payload.octets,
             result: result

@@ -1,0 +1,86 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@testable import GattherdDaemon
+
+/// Sensors whose advertisements fit several profiles or frames.
+struct SharedAdvertisementTests {
+    private static let service = AdvertisementSource.serviceData(0xFCD2)
+    private static let company = AdvertisementSource.manufacturer(0x0969)
+    private static let address = BluetoothAddress(value: 0xC0FF_EE00_0001)
+
+    private static func frame(
+        _ source: SourcePattern = .serviceData(0xFCD2),
+        _ stream: String = "level",
+        length: Int? = nil
+    ) -> AdvertisementDescriptor {
+        var frame = AdvertisementDescriptor(source: source, stream: stream, metrics: [MetricDescriptor(name: "octet")])
+        frame.length = length.map { $0...$0 }
+        return frame
+    }
+
+    private static func profile(_ name: String, _ frames: AdvertisementDescriptor...) -> OctetProfile {
+        var profile = OctetProfile(name, service: 0xAAAA, characteristic: 0xBBBB)
+        profile.advertisements = frames
+        return profile
+    }
+
+    private static func sensor(_ profiles: OctetProfile..., names: [String]? = nil) throws -> Sensor {
+        let device = SupervisedDevice(
+            name: "tag",
+            address: address,
+            profileNames: names ?? profiles.map(\.name),
+            listening: .init(silence: nil)
+        )
+        return try #require(Sensor(device, profiles, makeDecoderID: { 1 }, describe: { _ in }))
+    }
+
+    /// Returns `profile/stream bytes` for each payload of an advertisement.
+    private static func heard(
+        _ frames: (source: AdvertisementSource, octets: [UInt8])...,
+        by sensor: Sensor,
+        name: String? = "Tag"
+    ) -> [String] {
+        let id = PeripheralID(adapter: BluetoothAddress(value: 1), address: address)
+        let parts = frames.map { HeardAdvertisement.Frame($0.source, $0.octets) }
+        let advertisement = HeardAdvertisement(peripheral: id, name: name, rssi: -70, frames: parts)
+        var presence = SensorPresence()
+        return presence.record(advertisement, of: sensor, now: .now).map { new in
+            "\(new.binding.stream.profile)/\(new.binding.stream.stream) \(new.octets)"
+        }
+    }
+
+    // MARK: - Several profiles
+
+    @Test(arguments: [(["one", "two"], ["one/level [5]"]), (["two", "one"], ["two/level [5]"])])
+    func `data that two profiles decode is for the first in the device's order`(
+        names: [String],
+        heard: [String]
+    ) throws {
+        let (one, two) = (Self.profile("one", Self.frame()), Self.profile("two", Self.frame()))
+        let sensor = try Self.sensor(one, two, names: names)
+        #expect(Self.heard((Self.service, [5]), by: sensor) == heard)
+    }
+
+    @Test func `a profile gets the data that no earlier one decodes`() throws {
+        let short = Self.profile("short", Self.frame(length: 1))
+        let long = Self.profile("long", Self.frame(length: 2), Self.frame(.manufacturer(0x0969), "other"))
+        let sensor = try Self.sensor(short, long)
+        #expect(Self.heard((Self.service, [5]), by: sensor) == ["short/level [5]"])
+        #expect(Self.heard((Self.service, [5, 6]), by: sensor) == ["long/level_2 [5, 6]"])
+        #expect(
+            Self.heard((Self.service, [5]), (Self.company, [1]), by: sensor) == ["short/level [5]", "long/other [1]"]
+        )
+        #expect(Self.heard((Self.service, [5, 6, 7]), by: sensor) == ["short/level [5, 6, 7]"])
+    }
+
+    @Test func `streams of several profiles with one name are numbered`() throws {
+        let (one, three) = (Self.profile("one", Self.frame()), Self.profile("three", Self.frame()))
+        let two = Self.profile("two", Self.frame(), Self.frame(.manufacturer(0x0969)))
+        let sensor = try Self.sensor(one, two, three)
+        let streams = sensor.bindings.values.map { "\($0.stream.profile)/\($0.stream.stream)" }
+        #expect(streams.sorted() == ["one/level", "three/level_3", "two/level_2", "two/level_2"])
+    }
+}
