@@ -106,19 +106,22 @@ extension PayloadError {
 /// Payloads with the number of the one before are repetitions. With a key, payloads with a lower number are replays.
 struct ReplayGuard {
     private let isKeyed: Bool
-    /// The name of the counter: it belongs to the sender, the stream, the key and the key's comment.
+    /// The name of the counter: it belongs to the sender, the profile, the stream, the key and the key's comment.
     private let name: String?
+    /// The name in files of versions that left out the profile.
+    private let formerName: String?
     /// The counter of the newest authentic payload.
     private var newest: UInt32?
 
     /// - Parameters:
     ///   - sender: The advertising device.
+    ///   - profile: The profile of the stream.
     ///   - stream: The stream of the readings.
-    init(_ sender: Sender?, stream: String) {
+    init(_ sender: Sender?, profile: String, stream: String) {
         isKeyed = sender?.key != nil
-        name = sender.flatMap { sender in
-            sender.key?.fingerprint.map { "\(sender.address) \(stream) \($0)" }
-        }
+        let keyed = sender.flatMap { sender in sender.key?.fingerprint.map { (sender.address, $0) } }
+        name = keyed.map { "\($0) \(profile)/\(stream) \($1)" }
+        formerName = keyed.map { "\($0) \(stream) \($1)" }
     }
 
     /// The counter to store; `nil` without a key.
@@ -128,7 +131,7 @@ struct ReplayGuard {
     }
 
     mutating func resume(from marks: [String: UInt32]) {
-        guard let name, let mark = marks[name] else { return }
+        guard let name, let formerName, let mark = marks[name] ?? marks[formerName] else { return }
         newest = max(newest ?? mark, mark)
     }
 

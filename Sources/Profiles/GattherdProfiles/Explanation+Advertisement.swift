@@ -24,7 +24,7 @@ extension CompiledAdvertisement {
     ///
     /// - Throws: ``PayloadError`` if the whole frame is rejected, for example because nothing in it is known.
     private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?, _ shared: [Int64]) throws(PayloadError) -> Bool {
-        let decoder = FrameDecoder(self, sender, shared: shared)
+        let decoder = FrameDecoder(self, sender, profile: "", shared: shared)
         var samples: [Sample] = []
         for payload in payloads.dropLast() { try? decoder.decode(payload.span, into: &samples) }
         samples.removeAll()
@@ -34,7 +34,7 @@ extension CompiledAdvertisement {
 
     /// Returns the payload with the decrypted content in place of the encrypted one.
     private func unwrapped(_ payloads: [[UInt8]], _ sender: Sender?, _ maker: ExplanationMaker) -> Explanation {
-        var envelope = BTHomeEnvelope(sender, stream: descriptor.stream)
+        var envelope = BTHomeEnvelope(sender, profile: "", stream: descriptor.stream)
         let earlier = payloads.dropLast().compactMap { (try? envelope.open($0.span)) ?? nil }
         let last = payloads.last ?? []
         let opened: [UInt8]?

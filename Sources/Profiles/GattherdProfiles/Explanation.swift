@@ -93,7 +93,7 @@ struct ExplanationMaker {
     }
 
     func explain(_ payloads: [[UInt8]], from sender: Sender? = nil) -> Explanation {
-        var memory = DecodeMemory(for: program, from: sender, stream: "")
+        var memory = DecodeMemory(for: program, from: sender, profile: "", stream: "")
         memory.shared = shared
         var samples: [Sample] = []
         for payload in payloads.dropLast() { try? program.decode(payload.span, &memory, into: &samples) }

@@ -128,6 +128,21 @@ struct DecryptionTests {
         #expect(try Self.decode(fifth, by: later).contains("replay"))
     }
 
+    @Test func `profiles have counters of their own, and resume from one that has no profile in its name`() throws {
+        let text = Self.text(Self.ccm + ", replay: 0..1")
+        let other = text.replacing("profile: thing", with: "profile: other")
+        let decoders = try [text, other].map { try DeclarativeText.compile($0).makeDecoder(for: Self.sender) }
+        // Encrypted with another implementation of AES-CCM.
+        let (fifth, sixth) = ("050C961D5E3207", "06EB4A6E87E7BD")
+        #expect(try Self.decode(sixth, by: decoders[0]) == "2350")
+        let mark = try #require(decoders[0].replayMarks.first)
+        decoders[1].resume(from: [mark.sender: mark.counter])
+        #expect(try Self.decode(fifth, by: decoders[1]) == "2350")
+        let later = try DeclarativeText.compile(other).makeDecoder(for: Self.sender)
+        later.resume(from: [mark.sender.replacing("thing/thing", with: "thing"): mark.counter])
+        #expect(try Self.decode(fifth, by: later).contains("replay"))
+    }
+
     @Test func `the whole decrypted payload counts for an exact length`() throws {
         let profile = try DeclarativeText.compile(Self.text(Self.ccm, length: "    length: exact"))
         let text = try Self.decode(Self.genuine, by: profile.makeDecoder(for: Self.sender))

@@ -15,10 +15,11 @@ struct BTHomeEnvelope {
 
     /// - Parameters:
     ///   - sender: The advertising device.
+    ///   - profile: The profile of the stream.
     ///   - stream: The stream of the readings.
-    init(_ sender: Sender?, stream: String) {
+    init(_ sender: Sender?, profile: String, stream: String) {
         self.sender = sender
-        counter = ReplayGuard(sender, stream: stream)
+        counter = ReplayGuard(sender, profile: profile, stream: stream)
     }
 
     var replayMark: ReplayCounter? { counter.mark }

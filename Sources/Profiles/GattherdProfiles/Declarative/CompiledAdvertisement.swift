@@ -63,13 +63,16 @@ extension [CompiledAdvertisement] {
 final class AdvertisementDecoder: PayloadDecoder {
     private let frames: [CompiledAdvertisement]
     private let sender: Sender?
+    private let profile: String
     private let shared: [Int64]
     private var decoders: [FrameDecoder?]
 
-    init(_ frames: [CompiledAdvertisement], _ sender: Sender?, shared: [Int64]) {
-        (self.frames, self.sender, self.shared) = (frames, sender, shared)
+    init(_ frames: [CompiledAdvertisement], _ sender: Sender?, profile: String, shared: [Int64]) {
+        (self.frames, self.sender, self.profile, self.shared) = (frames, sender, profile, shared)
         // Replay counters are restored in decoders that exist; only senders with a key have some.
-        decoders = frames.map { sender?.key == nil ? nil : FrameDecoder($0, sender, shared: shared) }
+        decoders = frames.map {
+            sender?.key == nil ? nil : FrameDecoder($0, sender, profile: profile, shared: shared)
+        }
     }
 
     var replayMarks: [ReplayCounter] { decoders.compactMap { $0?.replayMark } }
@@ -91,7 +94,7 @@ final class AdvertisementDecoder: PayloadDecoder {
 
     private func decoder(of frame: Int) -> FrameDecoder {
         if let decoder = decoders[frame] { return decoder }
-        let decoder = FrameDecoder(frames[frame], sender, shared: shared)
+        let decoder = FrameDecoder(frames[frame], sender, profile: profile, shared: shared)
         decoders[frame] = decoder
         return decoder
     }
@@ -106,12 +109,15 @@ final class FrameDecoder {
     /// True if the device sends other frames, so that this one is a forgery.
     private let isForged: Bool
 
-    init(_ frame: CompiledAdvertisement, _ sender: Sender?, shared: [Int64]) {
+    init(_ frame: CompiledAdvertisement, _ sender: Sender?, profile: String, shared: [Int64]) {
+        let stream = frame.descriptor.stream
         format = frame.format
         isForged = frame.format.isForKeylessDevices && sender?.key != nil
-        memory = DecodeMemory(for: format.program, from: sender, stream: frame.descriptor.stream)
+        memory = DecodeMemory(for: format.program, from: sender, profile: profile, stream: stream)
         memory.shared = shared
-        if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender, stream: frame.descriptor.stream) }
+        if case .bthome = format.envelope {
+            envelope = BTHomeEnvelope(sender, profile: profile, stream: stream)
+        }
     }
 
     var replayMark: ReplayCounter? { envelope?.replayMark ?? memory.decryption?.replayMark }

@@ -79,7 +79,7 @@ struct DeclarativeProfile: TestedProfile {
 
     func makeDecoder() -> any PayloadDecoder {
         isForAdvertisements
-            ? AdvertisementDecoder(frames, nil, shared: sharedAtStart)
+            ? AdvertisementDecoder(frames, nil, profile: name, shared: sharedAtStart)
             : DeclarativeDecoder(compiled.map(\.program), shared: sharedAtStart)
     }
 
@@ -114,7 +114,9 @@ struct DeclarativeProfile: TestedProfile {
     }
 
     func makeDecoder(for sender: Sender) -> any PayloadDecoder {
-        isForAdvertisements ? AdvertisementDecoder(frames, sender, shared: sharedAtStart) : makeDecoder()
+        isForAdvertisements
+            ? AdvertisementDecoder(frames, sender, profile: name, shared: sharedAtStart)
+            : makeDecoder()
     }
 
     func stream(ofAdvertisement index: Int, from device: String) -> StreamDefinition {

@@ -33,9 +33,9 @@ struct DecodeMemory {
     }
 
     /// Makes the state of the decoder of one sender's advertisements.
-    init(for program: DecodeProgram, from sender: Sender?, stream: String) {
+    init(for program: DecodeProgram, from sender: Sender?, profile: String, stream: String) {
         self.init(for: program)
-        if program.decryption != nil { decryption = DecryptionMemory(sender, stream: stream) }
+        if program.decryption != nil { decryption = DecryptionMemory(sender, profile: profile, stream: stream) }
     }
 
     /// Resets the registers for a new payload and keeps the state of computed metrics.

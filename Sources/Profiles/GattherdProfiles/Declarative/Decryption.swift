@@ -101,10 +101,11 @@ struct DecryptionMemory {
 
     /// - Parameters:
     ///   - sender: The advertising device.
+    ///   - profile: The profile of the stream.
     ///   - stream: The stream of the readings.
-    init(_ sender: Sender?, stream: String) {
+    init(_ sender: Sender?, profile: String, stream: String) {
         self.sender = sender
-        guardian = ReplayGuard(sender, stream: stream)
+        guardian = ReplayGuard(sender, profile: profile, stream: stream)
     }
 
     var replayMark: ReplayCounter? { guardian.mark }

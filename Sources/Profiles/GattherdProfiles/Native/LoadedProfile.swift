@@ -90,7 +90,7 @@ extension gattherd_control_value {
         self.table = table
         unsafe session = Self.create(table.raw, sender)
         metrics = table.characteristics.map(\.metrics) + table.advertisements.map(\.metrics)
-        counters = table.advertisements.map { ReplayGuard(sender, stream: $0.stream) }
+        counters = table.advertisements.map { ReplayGuard(sender, profile: table.name, stream: $0.stream) }
     }
 
     deinit {
