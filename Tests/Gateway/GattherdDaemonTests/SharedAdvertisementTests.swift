@@ -83,4 +83,50 @@ struct SharedAdvertisementTests {
         let streams = sensor.bindings.values.map { "\($0.stream.profile)/\($0.stream.stream)" }
         #expect(streams.sorted() == ["one/level", "three/level_3", "two/level_2", "two/level_2"])
     }
+
+    // MARK: - Joined frames
+
+    /// Returns a frame of two parts, with its length as name of the stream.
+    private static func joined(_ length: Int, names: [String] = []) -> AdvertisementDescriptor {
+        var frame = frame(.serviceData(0xFCD2), "of_\(length)", length: length)
+        frame.before = [AdvertisementPart(source: .manufacturer(0x0969), length: 1)]
+        frame.names = names.map { NamePattern($0) }
+        return frame
+    }
+
+    @Test(
+        arguments: [
+            ([5], ["one/of_2 [1, 5]"]), ([5, 6], ["one/of_3 [1, 5, 6]"]), ([5, 6, 7], ["one/of_2 [1, 5, 6, 7]"]),
+        ] as [([UInt8], [String])]
+    )
+    func `of joined frames that begin alike, the one with the right length is used`(
+        octets: [UInt8],
+        heard: [String]
+    ) throws {
+        let sensor = try Self.sensor(Self.profile("one", Self.joined(2), Self.joined(3)))
+        #expect(Self.heard((Self.service, octets), (Self.company, [1]), by: sensor) == heard)
+    }
+
+    @Test func `joined frames that only the name distinguishes wait for the name`() throws {
+        var (lamp, plug) = (Self.joined(2, names: ["Lamp"]), Self.joined(2, names: ["Plug"]))
+        (lamp.stream, plug.stream) = ("lamp", "plug")
+        let sensor = try Self.sensor(Self.profile("one", lamp, plug))
+        let told = [nil, "Plug", "Lamp"].map {
+            Self.heard((Self.service, [5]), (Self.company, [1]), by: sensor, name: $0)
+        }
+        #expect(told == [[], ["one/plug [1, 5]"], ["one/lamp [1, 5]"]])
+    }
+
+    @Test func `joined frames with other first parts are all decoded`() throws {
+        var other = Self.joined(3)
+        other.before = [AdvertisementPart(source: .manufacturer(0x0968), length: 1)]
+        let sensor = try Self.sensor(Self.profile("one", Self.joined(2), other))
+        let heard = Self.heard(
+            (Self.service, [5, 6]),
+            (Self.company, [1]),
+            (.manufacturer(0x0968), [2]),
+            by: sensor
+        )
+        #expect(heard == ["one/of_2 [1, 5, 6]", "one/of_3 [2, 5, 6]"])
+    }
 }

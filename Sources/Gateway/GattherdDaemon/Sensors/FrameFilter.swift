@@ -73,7 +73,24 @@ struct FrameAssembly: Sendable {
             guard descriptor.admits(name: advertisement.name) else { return nil }
             return payload(of: frame, descriptor, advertisement, now)
         }
-        return single + composite
+        return single + Self.chosen(composite, frames, name: advertisement.name)
+    }
+
+    /// Returns one payload of the frames that begin alike, as ``Profile/frame(_:from:name:)`` does for single parts.
+    private static func chosen(
+        _ payloads: [AdvertisedFrames.Payload],
+        _ frames: AdvertisedFrames,
+        name: String?
+    ) -> [AdvertisedFrames.Payload] {
+        guard payloads.count > 1 else { return payloads }
+        return payloads.compactMap { payload in
+            let alike = payloads.filter { frames[$0.frame].beginsLike(frames[payload.frame]) }
+            guard alike.first?.frame == payload.frame else { return nil }
+            let fitting = alike.filter { frames[$0.frame].admits(length: $0.octets.count) }
+            guard let first = fitting.first else { return payload }
+            let isAmbiguous = name == nil && fitting.count > 1 && !frames[first.frame].names.isEmpty
+            return isAmbiguous ? nil : first
+        }
     }
 
     /// Returns the joined parts; `nil` if the advertisement has none of them, or one is missing or too old.
@@ -101,6 +118,11 @@ struct FrameAssembly: Sendable {
 }
 
 extension AdvertisementDescriptor {
+    /// True if the same parts of an advertisement fit both frames.
+    fileprivate func beginsLike(_ other: AdvertisementDescriptor) -> Bool {
+        source == other.source && before == other.before && beginning == other.beginning
+    }
+
     /// Returns the contents of each part in an advertisement; `nil` for parts that it does not contain.
     fileprivate func parts(in heard: HeardAdvertisement.Frame) -> [[UInt8]?] {
         before.map { $0.contents(heard.octets, from: heard.source) } + [contents(heard.octets, from: heard.source)]
