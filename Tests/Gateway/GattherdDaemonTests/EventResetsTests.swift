@@ -1,3 +1,4 @@
+import GattherdBluetooth
 import GattherdGATT
 import GattherdLog
 import GattherdModel
@@ -90,6 +91,73 @@ import Testing
         #expect(resets.next != nil)
         resets.remove(decoders: [1])
         #expect(resets.next == nil)
+    }
+
+    // MARK: - Repeated advertisements
+
+    /// Returns the readings after these payloads, with the fall-backs of all events.
+    private func readings(of payloads: [(seconds: Int, octets: [UInt8], isRepetition: Bool)]) -> [Int64] {
+        var decoder = BatchDecoder()
+        var batch = ReadingBatch()
+        for payload in payloads {
+            var entry = Intake.Buffer.Entry(
+                binding: binding,
+                time: time(payload.seconds),
+                bytes: 0..<payload.octets.count
+            )
+            entry.isRepetition = payload.isRepetition
+            decoder.decode([entry], of: payload.octets, into: &batch)
+        }
+        #expect(batch.rejects.isEmpty)
+        decoder.resetEvents(at: .now.advanced(by: .seconds(3600)), into: &batch)
+        return batch.readings.map { $0.time.microseconds / 1_000_000 }
+    }
+
+    @Test func `a repeated advertisement starts the time of its events again and is no reading`() {
+        #expect(readings(of: [(0, [7], false)]) == [0, 60])
+        #expect(readings(of: [(0, [7], false), (30, [7], true), (50, [7], true)]) == [0, 110])
+    }
+
+    @Test func `a repeated advertisement starts no event that is over, and makes no reject`() {
+        #expect(readings(of: [(0, [0], false), (30, [7], true)]) == [0])
+        #expect(readings(of: [(0, [7], false), (30, [], true)]) == [0, 60])
+    }
+
+    /// Returns the times at which payloads of a sensor that always sends the same are decoded.
+    private func decodings(isCounted: Bool) throws -> [(seconds: Int, isRepetition: Bool)] {
+        var frame = AdvertisementDescriptor(
+            source: .serviceData(0xFCD2),
+            stream: "motion",
+            metrics: [MetricDescriptor(name: "octet", reset: MetricReset(after: .seconds(40), value: .integer(0)))]
+        )
+        frame.isCounted = isCounted
+        var profile = OctetProfile("p", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.advertisements = [frame]
+        let id = PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 2))
+        let device = SupervisedDevice(
+            name: "dial",
+            address: id.address,
+            profileNames: ["p"],
+            listening: .init(silence: nil)
+        )
+        let sensor = try #require(Sensor(device, [profile], makeDecoderID: { 1 }, describe: { _ in }))
+        var presence = SensorPresence()
+        let parts = [HeardAdvertisement.Frame(.serviceData(0xFCD2), [7])]
+        return stride(from: 0, through: 80, by: 5).flatMap { seconds -> [(seconds: Int, isRepetition: Bool)] in
+            let heard = HeardAdvertisement(peripheral: id, name: nil, rssi: -70, frames: parts)
+            let payloads = presence.record(heard, of: sensor, now: start + .seconds(seconds))
+            return payloads.map { (seconds: seconds, isRepetition: $0.isRepetition) }
+        }
+    }
+
+    @Test func `repetitions of an event are decoded every quarter of its time`() throws {
+        let payloads = try decodings(isCounted: false)
+        #expect(payloads.map(\.seconds) == [0, 10, 20, 30, 40, 50, 60, 70, 80])
+        #expect(payloads.filter { !$0.isRepetition }.map(\.seconds) == [0, 60])
+    }
+
+    @Test func `repetitions of a counted event are not decoded`() throws {
+        #expect(try decodings(isCounted: true).map(\.seconds) == [0, 60])
     }
 
     @Test func `the fall-back is stored like a value of the device`() async {

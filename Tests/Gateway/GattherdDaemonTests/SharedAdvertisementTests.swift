@@ -47,8 +47,8 @@ struct SharedAdvertisementTests {
         let parts = frames.map { HeardAdvertisement.Frame($0.source, $0.octets) }
         let advertisement = HeardAdvertisement(peripheral: id, name: name, rssi: -70, frames: parts)
         var presence = SensorPresence()
-        return presence.record(advertisement, of: sensor, now: .now).map { new in
-            "\(new.binding.stream.profile)/\(new.binding.stream.stream) \(new.octets)"
+        return presence.record(advertisement, of: sensor, now: .now).map { heard in
+            "\(heard.binding.stream.profile)/\(heard.binding.stream.stream) \(heard.octets)"
         }
     }
 

@@ -85,11 +85,25 @@ struct BatchDecoder {
 
     private mutating func decode(_ entry: Intake.Buffer.Entry, of octets: [UInt8], into batch: inout ReadingBatch) {
         let payload = octets.span.extracting(entry.bytes)
+        if entry.isRepetition { return renewEvents(entry, payload) }
         guard let rule = entry.binding.messages else {
             _ = decode(entry, payload, into: &batch)
             return
         }
         decodeMessages(entry, payload, rule, into: &batch)
+    }
+
+    /// Lets the events of a repeated advertisement, which is no reading, last longer.
+    private mutating func renewEvents(_ entry: Intake.Buffer.Entry, _ payload: Span<UInt8>) {
+        let binding = entry.binding
+        var samples: [Sample] = []
+        do throws(PayloadError) {
+            try decoder(of: binding).decode(payload, characteristic: binding.characteristic, into: &samples)
+        } catch {
+            // The first copy made a reject.
+            return
+        }
+        resets.renew(samples[...], of: binding, at: entry.time, now: .now)
     }
 
     /// Decodes the messages that a notification completes.
@@ -163,7 +177,9 @@ struct BatchDecoder {
         )
         binding.meter.countReading(of: binding.stream.stream, at: entry.time)
         binding.progress?.record(batch.samples[samples])
-        if binding.hasResets { resets.record(batch.samples[samples], of: binding, at: entry.time, now: .now) }
+        if binding.shortestReset != nil {
+            resets.record(batch.samples[samples], of: binding, at: entry.time, now: .now)
+        }
         recordEcho(batch.samples[samples], of: binding)
     }
 

@@ -50,6 +50,20 @@ struct EventResets {
         next = pending.values.map(\.due).min()
     }
 
+    /// Starts the holding time again of events that are not reset yet.
+    mutating func renew(
+        _ samples: ArraySlice<Sample>,
+        of binding: StreamBinding,
+        at time: Timestamp,
+        now: SuspendingClock.Instant
+    ) {
+        let lasting = samples.filter { sample in
+            let (decoder, characteristic) = (binding.decoder, binding.characteristic)
+            return pending[Key(decoder: decoder, characteristic: characteristic, metric: sample.metric)] != nil
+        }
+        record(lasting[...], of: binding, at: time, now: now)
+    }
+
     /// Removes and returns the events whose time is over, one element for each stream and time.
     mutating func removeDue(at now: SuspendingClock.Instant) -> [Due] {
         let due = pending.filter { $0.value.due <= now }.sorted { left, right in

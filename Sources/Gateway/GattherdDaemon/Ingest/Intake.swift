@@ -19,6 +19,8 @@ public final class Intake: NotificationSink {
             var isRead = false
             /// The signal strength of an advertisement, in dBm.
             var rssi: Int?
+            /// True for an advertisement that is no new reading and lets its events last.
+            var isRepetition = false
 
             var source: ReadingSource { isRead ? .read : binding.source }
         }
@@ -95,9 +97,13 @@ public final class Intake: NotificationSink {
         return shared.withLock { append(octets.span, for: binding, at: time, to: &$0.buffer) }
     }
 
-    /// Adds a value that was advertised; ``flush()`` has to follow.
-    func add(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp, rssi: Int?) {
-        shared.withLock { _ = append(octets.span, for: binding, at: time, rssi: rssi, to: &$0.buffer) }
+    /// Adds a payload that was advertised; ``flush()`` has to follow.
+    func add(_ heard: SensorPresence.Heard, at time: Timestamp, rssi: Int?) {
+        shared.withLock { shared in
+            let count = shared.buffer.entries.count
+            let hasRoom = append(heard.octets.span, for: heard.binding, at: time, rssi: rssi, to: &shared.buffer)
+            if hasRoom { shared.buffer.entries[count].isRepetition = heard.isRepetition }
+        }
     }
 
     /// Routes the values of `token` to `binding` from now on.

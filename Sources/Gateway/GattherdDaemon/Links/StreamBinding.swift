@@ -96,8 +96,8 @@ final class StreamBinding: Sendable {
     let echo: Locked<SampleValue?>?
     /// The newest value of the metric that a task resumes from, if any.
     let progress: StreamProgress?
-    /// True if the stream has events that are reset after a time.
-    let hasResets: Bool
+    /// The shortest time after which an event of the stream is reset; `nil` without such events.
+    let shortestReset: Duration?
     /// The advertising device; `nil` for a connected device.
     let advertiser: Advertiser?
     /// The stored records to which the values belong; `nil` for live values only.
@@ -124,7 +124,7 @@ final class StreamBinding: Sendable {
         answers: LatestValue<UInt64>? = nil
     ) {
         self.stream = stream
-        hasResets = stream.metrics.contains { $0.reset != nil }
+        shortestReset = stream.metrics.compactMap { $0.reset?.after }.min()
         self.profile = profile
         self.characteristic = characteristic
         self.decoder = decoder

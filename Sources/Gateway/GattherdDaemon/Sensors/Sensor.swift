@@ -69,6 +69,14 @@ final class Sensor: Sendable {
         profiles.flatMap(\.advertisements).map(\.silence).min() ?? Self.standardSilence
     }
 
+    /// Returns the time after which a repetition of a frame lets its events last; `nil` for a frame without events.
+    ///
+    /// Repetitions with an equal counter report no further event.
+    func eventPause(of frame: AdvertisedFrames.ID) -> Duration? {
+        guard let reset = bindings[frame]?.shortestReset, !frames[frame].isCounted else { return nil }
+        return reset / 4
+    }
+
     /// The decoders of the sensor's profiles.
     var decoders: [Int] { bindings.values.map(\.decoder) }
 

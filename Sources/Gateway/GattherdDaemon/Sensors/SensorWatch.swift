@@ -27,12 +27,12 @@ final class SensorWatch: AdvertisementSink {
             self.sensor = sensor
         }
 
-        /// Records an advertisement; returns its new frames, and whether the sensor was away.
+        /// Records an advertisement; returns the payloads to decode, and whether the sensor was away.
         func record(
             _ advertisement: HeardAdvertisement,
             at time: Timestamp,
             now: SuspendingClock.Instant
-        ) -> (isBack: Bool, new: [SensorPresence.New]) {
+        ) -> (isBack: Bool, payloads: [SensorPresence.Heard]) {
             guard sensor.mayBeHeard(advertisement) else { return (false, []) }
             return state.withLock { state in
                 let isBack = state.presence.isAway
@@ -173,9 +173,7 @@ final class SensorWatch: AdvertisementSink {
         recordStrength(advertisement, of: address)
         guard let watched = sensors.withLock({ $0[address] }) else { return }
         let heard = watched.record(advertisement, at: time, now: now)
-        for frame in heard.new {
-            intake.add(frame.octets, for: frame.binding, at: time, rssi: advertisement.rssi)
-        }
+        for payload in heard.payloads { intake.add(payload, at: time, rssi: advertisement.rssi) }
         if heard.isBack { watched.sensor.wake.yield(advertisement) }
     }
 
