@@ -17,6 +17,7 @@ extension DecodeProgram {
         var count = limit
         var rounds = 0
         let first = samples.count
+        var padding: RoundPadding?
         while count > 0, limit < .max || cursor.left > 0 {
             let offset = cursor.offset
             let round = samples.count
@@ -27,7 +28,8 @@ extension DecodeProgram {
             }
             count -= 1
             rounds += 1
-            if rounds > 1 { level(group: index, rounds, &samples, from: first, round) }
+            if rounds == 2 { padding = roundPadding(ofGroup: index, samples[first..<round]) }
+            if rounds > 1 { padding?.pad(&samples, from: round, rounds: rounds) }
         }
     }
 
@@ -50,23 +52,14 @@ extension DecodeProgram {
         return numbering.first.contains(metric)
     }
 
-    /// Pads the lists of a group with null to equal lengths, for metrics that some rounds lack.
-    ///
-    /// `first` and `last` are the indices of the first samples of the first and the last round.
-    private func level(group index: Int, _ rounds: Int, _ samples: inout [Sample], from first: Int, _ last: Int) {
-        guard case .group(let end, _) = steps[index].action else { return }
+    /// Returns the padding of a group's lists after its first round; `nil` for a step that is not a group.
+    private func roundPadding(ofGroup index: Int, _ first: ArraySlice<Sample>) -> RoundPadding? {
+        guard case .group(let end, _) = steps[index].action else { return nil }
+        var metrics: [Int] = []
         for step in steps[index + 1..<end] {
             guard case .once = step.count, let metric = step.metric, !isNumbered(metric) else { continue }
-            Self.level(metric, rounds, &samples, from: first, last)
-            if let reason = step.reason { Self.level(reason, rounds, &samples, from: first, last) }
+            for list in [metric, step.reason].compactMap(\.self) where !metrics.contains(list) { metrics.append(list) }
         }
-    }
-
-    private static func level(_ metric: Int, _ rounds: Int, _ samples: inout [Sample], from first: Int, _ last: Int) {
-        guard let found = samples[first...].firstIndex(where: { $0.metric == metric }) else { return }
-        let missing = rounds - samples[found...].count { $0.metric == metric }
-        guard missing > 0 else { return }
-        let nulls = repeatElement(Sample(metric: metric, value: .null), count: missing)
-        samples.insert(contentsOf: nulls, at: found < last ? samples.endIndex : found)
+        return RoundPadding(metrics, first)
     }
 }
