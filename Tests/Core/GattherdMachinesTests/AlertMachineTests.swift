@@ -149,8 +149,10 @@ import Testing
 
     @Test mutating func `an alert of an earlier run is cleared if its device was replaced meanwhile`() {
         machine = AlertMachine(raised: [AlertMachine.Key(alert: "battery", device: "freezer")])
-        let event = AlertMachine.Event.configure([Self.battery], devices: ["freezer"], readdressed: ["freezer"])
-        #expect(words(machine.handle(event, at: .zero)) == ["cleared battery of freezer"])
+        let other = AlertMachine.Key(alert: "battery", device: "other")
+        let key = AlertMachine.Key(alert: "battery", device: "freezer")
+        #expect(words(machine.handle(.outdated([key, other]), at: .zero)) == ["cleared battery of freezer"])
+        #expect(words(machine.handle(.configure([Self.battery], devices: ["freezer"]), at: .zero)) == [])
         #expect(machine.handle(.stored(5, Self.level, stream: "a", device: "freezer"), at: .zero) == [])
         #expect(value(50, at: 1, Self.level) == [])
     }

@@ -67,7 +67,8 @@ struct AlertMonitorTests {
         let events = receiver.events.withLock { $0 }
         #expect(
             events == [
-                "strap alert=low state=raised detail=battery_level is 14 %, below 15", "strap alert=low state=cleared",
+                "strap alert=low state=raised detail=battery_level is 14 %, below 15 address=A",
+                "strap alert=low state=cleared",
             ]
         )
     }
@@ -202,6 +203,32 @@ struct AlertMonitorTests {
             monitor.configure([Self.rule], devices: ["strap": address])
             #expect(monitor.active.isEmpty != isActive, "\(address)")
         }
+    }
+
+    @Test(arguments: [("A", ["strap alert=silent state=cleared"]), ("B", [])] as [(String, [String])])
+    func `an alert of an earlier run belongs to the address of its event, not to the one heard last`(
+        address: String,
+        changes: [String]
+    ) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("history.db")
+        let now = Timestamp(microseconds: 1_795_230_000_000_000)
+        let options = HistoryOptions(path: path, consumers: [], clock: GatewayClock { now })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        try await history.record(DeviceRecord(device: "strap", address: "A", name: nil), seenAt: now)
+        let members: KeyValuePairs<String, SampleValue?> = [
+            "alert": .text("silent"), "state": .text("raised"), "address": .text(address),
+        ]
+        try await history.record([LifecycleEvent(time: now, device: "strap", kind: "alert", members)])
+        try await history.close()
+        let rule = AlertRule(name: "silent", condition: .silent(.seconds(3600)))
+        let monitor = AlertMonitor(InheritedAlerts([rule], from: path)) { now }
+        let receiver = Receiver()
+        receiver.open(monitor)
+        monitor.configure([rule], devices: ["strap": "B"])
+        #expect(monitor.active.isEmpty != changes.isEmpty)
+        let events = receiver.events.withLock { $0 }
+        #expect(events == changes)
     }
 
     @Test(arguments: [[], [AlertRule(name: "other", condition: .batteryBelow(15))]] as [[AlertRule]])

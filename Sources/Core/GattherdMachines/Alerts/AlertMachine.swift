@@ -21,6 +21,8 @@ public struct AlertMachine: Sendable {
     }
 
     public enum Event: Sendable {
+        /// These alerts of an earlier run are about other peripherals than those of the devices now.
+        case outdated(Set<Key>)
         /// The rules and devices from now on, and the last values of this run, for rules that are new or changed.
         ///
         /// The `readdressed` devices are other peripherals than before: their former values mean nothing.
@@ -45,6 +47,13 @@ public struct AlertMachine: Sendable {
         /// The alert is raised, for a reason in words for people.
         case raised(Key, reason: String)
         case cleared(Key)
+
+        /// The alert.
+        public var key: Key {
+            switch self {
+            case .raised(let key, _), .cleared(let key): key
+            }
+        }
     }
 
     fileprivate struct Device: Sendable {
@@ -77,6 +86,9 @@ public struct AlertMachine: Sendable {
     /// - Returns: The alerts that are raised or cleared.
     public mutating func handle(_ event: Event, at now: Duration) -> [Change] {
         switch event {
+        case .outdated(let keys):
+            defer { inherited.subtract(keys) }
+            return inherited.intersection(keys).map { .cleared($0) }
         case .configure(let rules, let names, let readdressed, let values):
             return configure(rules, names, values.filter { !readdressed.contains($0.device) }, readdressed, now)
         case .held(let isHeld, let device): return setHeld(isHeld, device, now)
@@ -107,7 +119,6 @@ public struct AlertMachine: Sendable {
     ) -> [Change] {
         var changes: [Change] = []
         let known = Self.raised(devices).union(inherited)
-        inherited = inherited.filter { !readdressed.contains($0.device) }
         let values = Dictionary(grouping: values, by: \.device)
         let before = devices
         devices = [:]

@@ -14,10 +14,10 @@ final class AlertMonitor: Sendable {
         var record: EventHandler = { _, _ in }
         var publish: @Sendable ([ActiveAlert]) -> Void = { _ in }
         var hasRules = false
-        /// The last values of an earlier run, until the devices are known.
-        var stored: [AlertMachine.Event] = []
-        /// The changes that are not reported yet.
-        private var changes: [AlertMachine.Change] = []
+        /// The last values of an earlier run by device, until the devices are known.
+        var stored: [String: [AlertMachine.Event]] = [:]
+        /// The changes that are not reported yet, with the addresses of their devices.
+        private var changes: [(change: AlertMachine.Change, address: String?)] = []
         /// True if the raised alerts must be published, changed or not.
         var isListDue = false
         /// True while a thread reports.
@@ -30,7 +30,7 @@ final class AlertMonitor: Sendable {
         /// Applies events; returns true if the caller must report the changes.
         mutating func handle(_ events: [AlertMachine.Event], at elapsed: Duration, _ time: Timestamp) -> Bool {
             for change in events.flatMap({ machine.handle($0, at: elapsed) }) {
-                changes.append(change)
+                changes.append((change, addresses[change.key.device]))
                 apply(change, time)
             }
             guard !isReporting, isListDue || !changes.isEmpty else { return false }
@@ -42,12 +42,20 @@ final class AlertMonitor: Sendable {
             switch change {
             case .cleared(let key): active[key] = nil
             case .raised(let key, let reason):
-                active[key] = ActiveAlert(alert: key.alert, device: key.device, since: now.rfc3339, detail: reason)
+                active[key] = ActiveAlert(
+                    alert: key.alert,
+                    device: key.device,
+                    address: addresses[key.device] ?? "",
+                    since: now.rfc3339,
+                    detail: reason
+                )
             }
         }
 
         /// Returns the changes to be reported now, and the alerts after them; `nil` ends the reporting.
-        mutating func nextReport() -> (changes: [AlertMachine.Change], active: [ActiveAlert])? {
+        mutating func nextReport()
+            -> (changes: [(change: AlertMachine.Change, address: String?)], active: [ActiveAlert])?
+        {
             isReporting = isListDue || !changes.isEmpty
             guard isReporting else { return nil }
             defer { (changes, isListDue) = ([], false) }
@@ -58,9 +66,18 @@ final class AlertMonitor: Sendable {
         var sorted: [ActiveAlert] {
             active.values.sorted { ($0.device, $0.alert) < ($1.device, $1.alert) }.map { alert in
                 var alert = alert
-                alert.address = addresses[alert.device] ?? ""
+                if alert.address.isEmpty { alert.address = addresses[alert.device] ?? "" }
                 return alert
             }
+        }
+
+        /// Returns the raised alerts that are about other peripherals than these `devices`.
+        func outdated(_ devices: [String: String]) -> Set<AlertMachine.Key> {
+            let outdated = active.filter { key, alert in
+                guard let address = devices[key.device], !alert.address.isEmpty else { return false }
+                return alert.address != address
+            }
+            return Set(outdated.keys)
         }
     }
 
@@ -109,17 +126,22 @@ final class AlertMonitor: Sendable {
         sensors: [DeviceDescription] = [],
         values: () -> [AlertMachine.LastValue] = { [] }
     ) {
-        let (stored, readdressed) = state.withLock { state in
+        let (stored, readdressed, outdated) = state.withLock { state in
             let changed = state.addresses.filter { name, address in devices[name].map { $0 != address } ?? false }
+            let outdated = state.outdated(devices)
+            let former = Set(changed.keys).union(outdated.map(\.device))
             state.hasRules = !rules.isEmpty
             state.addresses = devices
             state.isListDue = true
-            defer { state.stored = [] }
-            return (state.stored, Set(changed.keys))
+            defer { state.stored = [:] }
+            let stored = state.stored.filter { !former.contains($0.key) }.values.flatMap(\.self)
+            return (stored, Set(changed.keys), outdated)
         }
         let names = devices.keys.sorted()
         let rest = stored + sensors.map { AlertMachine.Event.described($0) }
-        handle([.configure(rules, devices: names, readdressed: readdressed, values: values())] + rest)
+        handle(
+            [.outdated(outdated), .configure(rules, devices: names, readdressed: readdressed, values: values())] + rest
+        )
     }
 
     /// The raised alerts, by device and name.
@@ -187,16 +209,25 @@ final class AlertMonitor: Sendable {
     private func report() {
         let (record, publish) = state.withLock { ($0.record, $0.publish) }
         while let report = state.withLock({ $0.nextReport() }) {
-            for change in report.changes { Self.report(change, to: record) }
+            for (change, address) in report.changes { Self.report(change, address, to: record) }
             publish(report.active)
         }
     }
 
-    private static func report(_ change: AlertMachine.Change, to record: EventHandler) {
+    private static func report(_ change: AlertMachine.Change, _ address: String?, to record: EventHandler) {
         switch change {
         case .cleared(let key): record(key.device, ["alert": .text(key.alert), "state": .text("cleared")])
         case .raised(let key, let reason):
-            record(key.device, ["alert": .text(key.alert), "state": .text("raised"), "detail": .text(reason)])
+            // A restart clears the alert if the device has another address by then.
+            record(
+                key.device,
+                [
+                    "alert": .text(key.alert),
+                    "state": .text("raised"),
+                    "detail": .text(reason),
+                    "address": address.map { .text($0) },
+                ]
+            )
         }
     }
 }

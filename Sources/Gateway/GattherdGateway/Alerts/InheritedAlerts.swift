@@ -13,8 +13,9 @@ struct InheritedAlerts: Sendable {
     private static let slack = Duration.seconds(60)
 
     var alerts: [ActiveAlert] = []
-    var values: [AlertMachine.Event] = []
-    /// The addresses that the devices had, by name.
+    /// The values by device.
+    var values: [String: [AlertMachine.Event]] = [:]
+    /// The addresses of the peripherals that were heard last, by device.
     var addresses: [String: String] = [:]
 
     init() {}
@@ -28,12 +29,17 @@ struct InheritedAlerts: Sendable {
         guard let reader = try? HistoryReader(path: path),
             let events = try? reader.raisedAlerts(newest: Self.limit)
         else { return }
-        alerts = ActiveAlert.raised(after: events)
         let records = ((try? reader.deviceRecords()) ?? []).map { ($0.record.device, $0.record.address) }
         addresses = Dictionary(records) { first, _ in first }
+        alerts = ActiveAlert.raised(after: events).map { alert in
+            var alert = alert
+            // Events of earlier versions have no address.
+            if alert.address.isEmpty { alert.address = addresses[alert.device] ?? "" }
+            return alert
+        }
         for (device, start) in Self.starts(of: alerts, rules) {
             let rows = (try? reader.latest(device: device)) ?? []
-            values += rows.filter { $0.time >= start }.compactMap { AlertMachine.Event($0) }
+            values[device] = rows.filter { $0.time >= start }.compactMap { AlertMachine.Event($0) }
         }
     }
 
@@ -83,12 +89,19 @@ extension ActiveAlert {
         for event in events {
             guard let device = event.device, let members = AlertEvent(event.detail) else { continue }
             let key = AlertMachine.Key(alert: members.alert, device: device)
-            active[key] =
-                members.isRaised
-                ? ActiveAlert(alert: members.alert, device: device, since: event.time.rfc3339, detail: members.reason)
-                : nil
+            active[key] = members.isRaised ? ActiveAlert(members, of: device, since: event.time) : nil
         }
         return Array(active.values)
+    }
+
+    private init(_ event: AlertEvent, of device: String, since time: Timestamp) {
+        self.init(
+            alert: event.alert,
+            device: device,
+            address: event.address,
+            since: time.rfc3339,
+            detail: event.reason
+        )
     }
 }
 
@@ -97,6 +110,8 @@ private struct AlertEvent {
     var alert = ""
     var isRaised = false
     var reason = ""
+    /// The peripheral's address; empty in an event of an earlier version.
+    var address = ""
 
     init?(_ json: String) {
         guard case .object(let members)? = try? JSONReader.value(of: Array(json.utf8)) else { return nil }
@@ -105,6 +120,7 @@ private struct AlertEvent {
             case "alert": alert = text
             case "state": isRaised = text == "raised"
             case "detail": reason = text
+            case "address": address = text
             default: break
             }
         }
