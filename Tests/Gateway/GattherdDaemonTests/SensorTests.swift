@@ -341,6 +341,26 @@ private final class BeaconDecoder: PayloadDecoder {
         #expect(supervisor.status.link(of: "tag") == nil)
     }
 
+    @Test(arguments: [(0xC0FF_EE00_0002, ["tag"]), (0xC0FF_EE00_0001, [])] as [(UInt64, [String])])
+    func `the state of a sensor is removed when one with another address replaces it`(
+        address: UInt64,
+        removed: [String]
+    ) async throws {
+        let supervisor = supervisor()
+        try await run(supervisor) {
+            await announcer.wait(for: "tag", .waiting)
+            let successor = SupervisedDevice(
+                name: "tag",
+                address: BluetoothAddress(value: address),
+                profileNames: ["beacon"],
+                listening: .init(silence: .seconds(60))
+            )
+            await supervisor.reload(devices: [successor], profiles: [BeaconProfile()])
+            await announcer.wait(for: "tag", .waiting, times: 2)
+            #expect(announcer.removed.state == removed)
+        }
+    }
+
     @Test func `connecting a sensor is refused with the reason`() async throws {
         let supervisor = supervisor()
         let error = await #expect(throws: ControlError.self) { try await supervisor.connect("tag") }

@@ -124,14 +124,15 @@ final class SensorWatch: AdvertisementSink {
 
     /// Replaces the sensors by those of `devices` that are never connected.
     ///
-    /// - Returns: The changed or renamed sensors, and the removed ones.
+    /// - Returns: The changed or renamed sensors, and the removed ones. `isOther` is true of a sensor with another
+    ///   address than the former one of its name.
     @discardableResult
     func replace(
         with devices: [SupervisedDevice],
         _ profiles: [any Profile],
         _ catalogue: StreamCatalogue,
         describe: @escaping @Sendable (DeviceDescription) -> Void
-    ) -> (changed: [(device: SupervisedDevice, isNew: Bool)], gone: [SupervisedDevice]) {
+    ) -> (changed: [(device: SupervisedDevice, isNew: Bool, isOther: Bool)], gone: [SupervisedDevice]) {
         let before = all
         let wanted = devices.compactMap { device in
             before.first { $0.isMade(of: device, profiles) }
@@ -159,10 +160,15 @@ final class SensorWatch: AdvertisementSink {
         let changed = wanted.filter { sensor in !before.contains { $0.metricCatalogue === sensor.metricCatalogue } }
         for sensor in changed { arrived.yield(sensor) }
         if !changed.isEmpty || !outdated.isEmpty { replaced.yield() }
-        let names = (before: Set(before.map(\.device.name)), now: Set(wanted.map(\.device.name)))
+        let former = Dictionary(before.map { ($0.device.name, $0.device.address) }) { first, _ in first }
+        let names = Set(wanted.map(\.device.name))
         return (
-            changed.map { ($0.device, !names.before.contains($0.device.name)) },
-            before.map(\.device).filter { !names.now.contains($0.name) }
+            changed.map(\.device).map { device in
+                let address = former[device.name]
+                let isOther = address.map { $0 != device.address } ?? false
+                return (device: device, isNew: address == nil, isOther: isOther)
+            },
+            before.map(\.device).filter { !names.contains($0.name) }
         )
     }
 

@@ -111,7 +111,8 @@ struct DeviceRoster {
             describe: { [reporter] in reporter.announcer?.describe($0) }
         )
         for device in gone { dismiss(device) }
-        for (device, isNew) in changed {
+        for (device, isNew, isOther) in changed {
+            if isOther { reporter.announcer?.remove(device: device.name) }
             reporter.start(device.name, isHeld: false)
             if isNew { reporter.record(device, "enrolled") }
         }
