@@ -157,6 +157,17 @@ import Testing
         #expect(value(50, at: 1, Self.level) == [])
     }
 
+    @Test mutating func `values of a device that is removed raise no alert later, but its silence does`() {
+        configure([Self.cold, Self.silent])
+        _ = value(-14, at: 10)
+        #expect(machine.deadline == .seconds(70))
+        #expect(words(machine.handle(.removed(device: "freezer"), at: .seconds(20))) == [])
+        #expect(tick(at: 70) == [])
+        #expect(tick(at: 300) == ["raised silent of freezer: no value for 5m"])
+        #expect(words(machine.handle(.removed(device: "freezer"), at: .seconds(301))) == [])
+        #expect(words(machine.handle(.removed(device: "other"), at: .seconds(302))) == [])
+    }
+
     @Test mutating func `a stored value raises no alert`() {
         configure([Self.battery])
         #expect(machine.handle(.stored(5, Self.level, stream: "a", device: "freezer"), at: .zero) == [])

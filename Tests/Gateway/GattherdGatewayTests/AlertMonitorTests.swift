@@ -132,6 +132,21 @@ struct AlertMonitorTests {
         #expect(monitor.active == [])
     }
 
+    @Test func `an alert from late values of a former device is cleared when that device is removed`() {
+        let monitor = AlertMonitor { Timestamp(microseconds: 0) }
+        let receiver = Receiver()
+        receiver.open(monitor)
+        monitor.configure([Self.rule], devices: ["strap": "A"])
+        monitor.configure([Self.rule], devices: ["strap": "B"])
+        monitor.observe(batch(.integer(14)))
+        #expect(monitor.active.map(\.alert) == ["low"])
+        monitor.remove(device: "strap")
+        #expect(monitor.active == [])
+        let events = receiver.events.withLock { $0 }
+        #expect(events.last == "strap alert=low state=cleared")
+        #expect(events.count == 2)
+    }
+
     @Test func `a lease of another gateway clears the alerts of the device`() {
         let monitor = AlertMonitor { Timestamp(microseconds: 0) }
         monitor.configure([Self.rule], devices: ["strap": "A"])

@@ -39,6 +39,8 @@ public struct AlertMachine: Sendable {
         case value(Double, MetricDescriptor, stream: String, device: String)
         /// The last value that an earlier run stored of a stream's metric.
         case stored(Double, MetricDescriptor, stream: String, device: String)
+        /// The peripheral has left: its late values mean nothing for another one of the device's name.
+        case removed(device: String)
         /// ``AlertMachine/deadline`` has been reached.
         case tick
     }
@@ -100,6 +102,7 @@ public struct AlertMachine: Sendable {
         case .stored(let value, let metric, let stream, let device):
             recall(value, metric, stream, device)
             return []
+        case .removed(let device): return forgetValues(of: device)
         case .tick: return raiseDue(now)
         }
     }
@@ -226,6 +229,14 @@ public struct AlertMachine: Sendable {
             state.watches[index].recall(value, metric, stream)
         }
         devices[device] = state
+    }
+
+    private mutating func forgetValues(of device: String) -> [Change] {
+        guard var state = devices[device] else { return [] }
+        let raised = state.watches.filter { !$0.isSilence && $0.isRaised }
+        state.watches = state.watches.map { $0.isSilence ? $0 : Watch(rule: $0.rule, isRaised: false) }
+        devices[device] = state
+        return raised.map { .cleared(Key(alert: $0.rule.name, device: device)) }
     }
 
     private mutating func raiseDue(_ now: Duration, only name: String? = nil) -> [Change] {

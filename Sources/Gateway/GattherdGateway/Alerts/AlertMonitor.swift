@@ -246,7 +246,9 @@ extension AlertMonitor: Announcer {
         if device.isConnectable { handle([.described(device)]) }
     }
 
-    func remove(device: String) {}
+    func remove(device: String) {
+        handle([.removed(device: device)])
+    }
 
     func announce(_ event: LifecycleEvent) {}
 }
