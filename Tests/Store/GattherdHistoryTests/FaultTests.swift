@@ -156,6 +156,24 @@ struct FaultTests {
         #expect(throws: fault) { try HistoryReader(path: folder.database) }
     }
 
+    @Test(
+        arguments: [
+            ("PRAGMA application_id = 1; CREATE TABLE theirs (x)", "another program's database (application_id 1)"),
+            ("PRAGMA user_version = 3; CREATE TABLE theirs (x)", "another program's database (application_id 0)"),
+            ("PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = 99", "a newer gattherd"),
+            ("PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = 1", nil),
+            ("CREATE TABLE theirs (x); DROP TABLE theirs", nil),
+        ] as [(String, String?)]
+    )
+    func `a database that the daemon refuses is a problem before the start`(sql: String, text: String?) async throws {
+        _ = try await folder.shell.rows(sql)
+        let problem = HistoryFileProblem(path: folder.database)
+        #expect((problem?.preventsStart ?? false) == (text != nil))
+        if let text { #expect(problem?.text.contains(text) == true) }
+        try folder.write("newer values", to: "gattherd.db-wal")
+        #expect(HistoryFileProblem(path: folder.database) == nil)
+    }
+
     @Test func `a file from before the first release is refused and stays unchanged`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.close()

@@ -90,7 +90,7 @@ enum FileContent: Equatable {
     }
 
     /// Returns the first bytes; `nil` if they cannot be read, or this process has the file open as a database.
-    private static func page(of path: String) -> [UInt8]? {
+    static func page(of path: String) -> [UInt8]? {
         OpenDatabases.unlessOpen(path) {
             let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
             guard descriptor >= 0 else { return nil }
@@ -114,17 +114,23 @@ public struct HistoryFileProblem: Hashable, Sendable {
     public init?(path: String) {
         let path = DatabaseName.resolved(path)
         let content = FileContent(path)
-        if case .foreign = content { preventsStart = true } else { preventsStart = false }
         switch content {
-        case .database: return nil
+        case .database:
+            guard let refusal = DatabaseHeader(ofFile: path)?.refusal else { return nil }
+            preventsStart = true
+            text = "'\(path)' is \(refusal.what)"
+            remedy = refusal.remedy
         case .foreign(let what):
+            preventsStart = true
             text = "'\(path)' is \(what), not a history"
             remedy = "choose another history.path, or move the file away"
         case .damaged:
+            preventsStart = false
             text = "'\(path)' is damaged"
             remedy = "the daemon moves it aside at its start; 'gattherd db restore FILE' brings a backup back"
         case .nothing:
             guard case .mark(let mark) = SequenceFile(path: path + "-seq").read(), mark > 0 else { return nil }
+            preventsStart = false
             text = "'\(path)' is missing or empty, although readings were stored in it"
             remedy = "'gattherd db restore FILE' brings a backup back; else the daemon begins a new one"
         }
