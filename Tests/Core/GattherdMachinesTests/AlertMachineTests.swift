@@ -292,6 +292,20 @@ import Testing
         #expect(machine.deadline == .seconds(2000))
     }
 
+    @Test mutating func `a rule that changes between values and silence has a new alert with its own reason`() {
+        configure([Self.battery])
+        #expect(value(14, at: 1, Self.level) == ["raised battery of freezer: battery_level is 14 %, below 15"])
+        let silence = AlertRule(name: "battery", condition: .silent(.seconds(300)))
+        #expect(
+            configure([silence], at: 1000, last: 14, Self.level)
+                == ["cleared battery of freezer", "raised battery of freezer: no value for 5m"]
+        )
+        #expect(
+            configure([Self.battery], at: 1001, last: 14, Self.level)
+                == ["cleared battery of freezer", "raised battery of freezer: battery_level is 14 %, below 15"]
+        )
+    }
+
     @Test mutating func `any events keep the deadline in the future and alternate raised and cleared`() {
         var random = SplitMix64(seed: 7)
         configure([Self.cold, Self.silent, Self.battery], ["freezer", "b"])

@@ -147,7 +147,9 @@ public struct AlertMachine: Sendable {
         _ now: Duration
     ) -> Watch {
         var watch = Watch(rule: rule, isRaised: inherits(rule, device))
-        let wasRaised = old?.watches.contains { $0.rule.name == rule.name && $0.isRaised } ?? false
+        let former = old?.watches.first { $0.rule.name == rule.name }
+        // Silence and values have other reasons.
+        let wasRaised = former.map { $0.isRaised && $0.isSilence == watch.isSilence } ?? false
         watch.start(with: values, wasRaised: wasRaised, now)
         if wasRaised, case .silent(let limit) = rule.condition, let old, old.heard + limit <= now {
             watch.isRaised = true
