@@ -140,7 +140,8 @@ import Testing
             profileNames: ["p"],
             listening: .init(silence: nil)
         )
-        let sensor = try #require(Sensor(device, [profile], makeDecoderID: { 1 }, describe: { _ in }))
+        let made = Sensor(device, [profile], makeDecoderID: { 1 }, describe: { _ in })
+        let sensor = try #require(made)
         var presence = SensorPresence()
         let parts = [HeardAdvertisement.Frame(.serviceData(0xFCD2), [7])]
         return stride(from: 0, through: 80, by: 5).flatMap { seconds -> [(seconds: Int, isRepetition: Bool)] in

@@ -34,7 +34,8 @@ struct SharedAdvertisementTests {
             profileNames: names ?? profiles.map(\.name),
             listening: .init(silence: nil)
         )
-        return try #require(Sensor(device, profiles, makeDecoderID: { 1 }, describe: { _ in }))
+        let sensor = Sensor(device, profiles, makeDecoderID: { 1 }, describe: { _ in })
+        return try #require(sensor)
     }
 
     /// Returns `profile/stream bytes` for each payload of an advertisement.
