@@ -37,7 +37,7 @@ import Testing
 
     @Test func `values are not repeated to a host that stayed online for a while after them`() {
         var bench = Self.confirmed()
-        bench.wait(.seconds(95))
+        bench.wait(.seconds(125))
         #expect(bench.saved.last == 3)
         bench.hostIsOnline(false, at: 100)
         bench.forgetMessages()
@@ -60,6 +60,53 @@ import Testing
         #expect(Self.historical(bench) == [.double(1), .double(2), .double(3)])
     }
 
+    @Test func `values are repeated also if the host was offline while the broker was out of reach`() {
+        var bench = Self.confirmed()
+        bench.isBrokerDead = true
+        bench.lose()
+        bench.wait(.seconds(150))
+        bench.isBrokerDead = false
+        bench.wait(.seconds(30))
+        bench.hostIsOnline(false, at: 100)
+        bench.forgetMessages()
+        bench.hostIsOnline(true, at: 200)
+        #expect(Self.historical(bench) == [.double(1), .double(2), .double(3)])
+    }
+
+    @Test func `values are repeated to a host that returned before the gateway did`() {
+        var bench = Self.confirmed()
+        bench.lose()
+        bench.wait(.seconds(20))
+        bench.forgetMessages()
+        bench.hostIsOnline(true, at: 200)
+        #expect(Self.historical(bench) == [.double(1), .double(2), .double(3)])
+    }
+
+    @Test func `values are repeated to a host whose offline message is missing`() {
+        var bench = Self.confirmed()
+        bench.forgetMessages()
+        bench.hostIsOnline(true, at: 200)
+        #expect(bench.types == ["NDEATH"])
+        bench.wait(.seconds(20))
+        bench.hostIsOnline(true, at: 200)
+        #expect(Self.historical(bench) == [.double(1), .double(2), .double(3)])
+        bench.forgetMessages()
+        bench.hostIsOnline(true, at: 200)
+        #expect(bench.messages.isEmpty && bench.machine.state == .online)
+    }
+
+    @Test func `time in which the gateway does not know the host's state does not count`() {
+        var bench = Self.confirmed()
+        bench.wait(.seconds(60))
+        bench.lose()
+        bench.wait(.seconds(600))
+        bench.hostIsOnline(true, at: 100)
+        bench.wait(.seconds(30))
+        #expect(bench.saved.isEmpty)
+        bench.wait(.seconds(35))
+        #expect(bench.saved.last == 3)
+    }
+
     @Test func `the saved cursor stays before the values that the host may have missed`() {
         var bench = Self.confirmed()
         #expect(bench.saved.isEmpty)
@@ -77,7 +124,8 @@ import Testing
         #expect(largest <= 66)
         // 9000 values are confirmed in 90 s; one may count as confirmed up to three seconds later.
         #expect((90_700...91_000).contains(trail.start))
-        let start = trail.rewind(at: .seconds(2000))
+        trail.expire(at: .seconds(2000))
+        let start = trail.rewind()
         #expect(start == 100_000 && trail.count == 0)
     }
 }

@@ -1,7 +1,8 @@
 /// The confirmed entries that the primary host may have missed.
 ///
 /// The broker notices the crash of a host by its keepalive, and confirms values for it until then. So the host has an
-/// entry for sure once it stays online for a grace after the confirmation.
+/// entry for sure once it stays online for a grace after the confirmation. Time in which the gateway does not know the
+/// state of the host does not count.
 struct HostTrail: Hashable, Sendable {
     private struct Confirmation: Hashable {
         let seq: Int64
@@ -13,6 +14,8 @@ struct HostTrail: Hashable, Sendable {
 
     private let grace: Duration
     private var confirmations: [Confirmation] = []
+    /// The end of the last session, until the next one starts.
+    private var pausedAt: Duration?
     /// The last number that the host has for sure.
     private(set) var start: Int64 = 0
 
@@ -23,11 +26,24 @@ struct HostTrail: Hashable, Sendable {
 
     /// The number of confirmations in memory.
     var count: Int { confirmations.count }
-    /// The time at which ``start`` moves.
-    var deadline: Duration? { confirmations.first.map { $0.time + grace } }
+    /// The time at which ``start`` moves; `nil` between sessions.
+    var deadline: Duration? { pausedAt == nil ? confirmations.first.map { $0.time + grace } : nil }
 
     mutating func load(_ seq: Int64) {
         start = seq
+    }
+
+    /// Ends a session: the state of the host is unknown from now on.
+    mutating func pause(at now: Duration) {
+        expire(at: now)
+        pausedAt = pausedAt ?? now
+    }
+
+    /// Starts a session: the host is online.
+    mutating func resume(at now: Duration) {
+        guard let pausedAt else { return }
+        confirmations = confirmations.map { Confirmation(seq: $0.seq, time: $0.time + (now - pausedAt)) }
+        self.pausedAt = nil
     }
 
     /// Records that the broker has all entries up to `seq`.
@@ -39,8 +55,9 @@ struct HostTrail: Hashable, Sendable {
         expire(at: now)
     }
 
-    /// Removes the confirmations whose grace is over.
+    /// Removes the confirmations whose grace is over, unless there is no session.
     mutating func expire(at now: Duration) {
+        guard pausedAt == nil else { return }
         let count = confirmations.prefix { now - $0.time >= grace }.count
         guard count > 0 else { return }
         start = confirmations[count - 1].seq
@@ -48,8 +65,7 @@ struct HostTrail: Hashable, Sendable {
     }
 
     /// Returns the number after which entries are sent to the host again.
-    mutating func rewind(at now: Duration) -> Int64 {
-        expire(at: now)
+    mutating func rewind() -> Int64 {
         confirmations.removeAll()
         return start
     }

@@ -14,6 +14,10 @@ struct HostWatch: Sendable {
     private var state = State.unknown
     /// The newest timestamp of a STATE message and the time of its arrival, in milliseconds; kept over connections.
     private var newest: (time: Int64, arrival: Int64)?
+    /// The timestamp of the last STATE message of a host that is online; kept over connections.
+    private var onlineSince: Int64?
+    /// True if the last STATE message began another session of the host.
+    private var hasReturned = false
     /// The time by which the clocks of hosts and the gateway may differ, in milliseconds.
     private static let longestLead: Int64 = 60_000
 
@@ -35,6 +39,8 @@ struct HostWatch: Sendable {
         guard let (isOnline, time) = Self.read(payload), isNext(time, at: arrival) else { return false }
         newest = (time, arrival)
         state = isOnline ? .online : .offline
+        hasReturned = isOnline && onlineSince.map { $0 != time } ?? false
+        if isOnline { onlineSince = time }
         return true
     }
 
@@ -48,8 +54,13 @@ struct HostWatch: Sendable {
         return time >= newest.arrival - Self.longestLead && time <= arrival + Self.longestLead
     }
 
-    /// True if the host reports that it is offline, so that the connection has to end.
+    /// True if the host reports that it is offline.
     var isOffline: Bool { isConfigured && state == .offline }
+
+    /// True if the host is offline, or was until its last STATE message, so that the connection has to end.
+    ///
+    /// A host keeps its timestamp as long as it is connected.
+    var wasOffline: Bool { isOffline || isConfigured && hasReturned }
 
     private static func read(_ payload: [UInt8]) -> (isOnline: Bool, time: Int64)? {
         guard case .object(let members)? = try? JSONReader.value(of: payload) else { return nil }

@@ -101,8 +101,14 @@ struct JournalProgress: Hashable, Sendable {
         askedThrough = nil
     }
 
+    /// Starts a session: the primary host, if any, is online.
+    mutating func start(at now: Duration) {
+        trail.resume(at: now)
+    }
+
     /// Ends the session: unconfirmed values will be sent again.
-    mutating func reset() {
+    mutating func reset(at now: Duration) {
+        trail.pause(at: now)
         if unconfirmed > 0, !hasConfirmed { room = max(1, room / 2) }
         hasConfirmed = false
         sent = cursor ?? 0
@@ -111,9 +117,9 @@ struct JournalProgress: Hashable, Sendable {
     }
 
     /// Returns to the last values that the primary host has for sure; between sessions only.
-    mutating func hostIsOffline(at now: Duration) {
+    mutating func hostIsOffline() {
         guard cursor != nil else { return }
-        sent = trail.rewind(at: now)
+        sent = trail.rewind()
         cursor = sent
     }
 }

@@ -67,15 +67,20 @@ struct JournalWork: Sendable {
         }
     }
 
+    /// Starts a session: the primary host, if any, is online.
+    mutating func start(at now: Duration) {
+        progress.start(at: now)
+    }
+
     /// Ends the session: unconfirmed values will be sent again, and late answers are ignored.
-    mutating func reset() {
-        progress.reset()
+    mutating func reset(at now: Duration) {
+        progress.reset(at: now)
         fetchedAfter = nil
     }
 
-    /// Records that the primary host is offline: values that it may have missed will be sent again.
-    mutating func hostIsOffline(at now: Duration) {
-        progress.hostIsOffline(at: now)
+    /// Records that the primary host is or was offline: values that it may have missed will be sent again.
+    mutating func hostIsOffline() {
+        progress.hostIsOffline()
     }
 
     // MARK: - Requests

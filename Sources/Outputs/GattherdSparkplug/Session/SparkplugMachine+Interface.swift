@@ -91,8 +91,9 @@ extension SparkplugMachine {
         var stableAfter = Duration.seconds(10)
         /// The time between the loss of a link and DDEATH, in which its last values are published.
         var deathDelay = Duration.seconds(1)
-        /// The time after which a broker has noticed the crash of the primary host: 1.5 times a keepalive of 60 s.
-        var hostGrace = Duration.seconds(90)
+        /// The time after which a broker has noticed the crash of the primary host: 1.5 times a keepalive of 60 s, and
+        /// a margin.
+        var hostGrace = Duration.seconds(120)
         /// The shortest time between two pings that confirm values.
         var pingPause = Duration.milliseconds(200)
         /// The births on request that are allowed at once, and the time after which another one is.

@@ -186,6 +186,7 @@ extension SparkplugMachine {
     /// Publishes the first births of a session.
     private mutating func start(at now: Duration, _ time: Timestamp) -> [Effect] {
         phase = .online(since: now)
+        journal.start(at: now)
         historical.start(head: progress.head)
         rebirths.fulfil()
         return publish(node.birth(at: time)) + [.report(.born)]
@@ -211,31 +212,31 @@ extension SparkplugMachine {
         case .idle, .backingOff, .closing, .stopped: return []
         }
         let ended = session
-        reset()
+        reset(at: now)
         guard leaveAt == nil else { return [.close(session: ended, nil)] + startClosing(at: now) }
         let delay = pauses.next(after: fault)
         phase = .backingOff(fault, until: now + delay)
         return [.close(session: ended, nil), .report(.disconnected(fault, retryAfter: delay))]
     }
 
-    /// Ends the session because the primary host is offline, and starts another one, which waits for the host.
+    /// Ends the session because the primary host is or was offline, and starts another one, which waits for the host.
     ///
     /// The pause grows, because each session with a host that comes and goes publishes all births.
     private mutating func hostWentOffline(since: Duration, at now: Duration, _ time: Timestamp) -> [Effect] {
         let ended = session
         let death = node.death(at: time)
-        reset()
-        journal.hostIsOffline(at: now)
+        reset(at: now)
+        journal.hostIsOffline()
         pauses.sessionEnded(after: now - since)
         let pause = pauses.next(after: BrokerFault(.lost, "the primary host is offline"))
         phase = .backingOff(nil, until: now + pause)
         return [.close(session: ended, death), .report(.hostIsOffline)]
     }
 
-    private mutating func reset() {
+    private mutating func reset(at now: Duration) {
         session += 1
         isBirthUnconfirmed = false
-        journal.reset()
+        journal.reset(at: now)
         deaths.removeAll()
         node.connect(bdSeq: node.bdSeq)
     }
@@ -271,7 +272,7 @@ extension SparkplugMachine {
         let ended = session
         let isConnecting = if case .connecting = phase { true } else { false }
         let death = isConnecting ? nil : node.death(at: time)
-        reset()
+        reset(at: now)
         return [.close(session: ended, death)] + startClosing(at: now)
     }
 
@@ -376,13 +377,11 @@ extension SparkplugMachine {
             return ignore(message, "it is older than the last one, or invalid")
         }
         switch phase {
-        case .waitingForHost where host.isReady: return start(at: now, time)
-        case .connecting where host.isOffline, .waitingForHost where host.isOffline:
-            journal.hostIsOffline(at: now)
-            return []
-        case .online(let since) where host.isOffline && leaveAt == nil:
-            return hostWentOffline(since: since, at: now, time)
-        case .online where host.isOffline: return leave(at: now, time)
+        case .connecting, .waitingForHost:
+            if host.wasOffline { journal.hostIsOffline() }
+            return phase == .waitingForHost && host.isReady ? start(at: now, time) : []
+        case .online(let since) where host.wasOffline:
+            return leaveAt == nil ? hostWentOffline(since: since, at: now, time) : leave(at: now, time)
         default: return []
         }
     }
