@@ -107,6 +107,33 @@ import Testing
         #expect(bench.saved.last == 3)
     }
 
+    @Test func `a host that never stays online for long gets no value more than three times`() {
+        let backlog = (1...1000).map { JournalReading.of(Devices.heartRate, [.integer($0), .null], seq: $0, at: $0) }
+        var bench = MachineBench(host: true, backlog: backlog)
+        for cycle in 1...10 {
+            bench.hostIsOnline(true, at: cycle)
+            for _ in 0..<6 {
+                bench.answerPing()
+                bench.wait(.seconds(10))
+            }
+            #expect(bench.machine.progress.backlog == 0)
+            bench.hostIsOnline(false, at: cycle)
+            bench.wait(.seconds(20))
+        }
+        #expect(Self.historical(bench).count == 3000)
+        #expect(bench.saved.last == 1000)
+    }
+
+    @Test func `values that were not confirmed in three sessions of a host in a row are sent again`() {
+        var trail = HostTrail(grace: .seconds(120))
+        var starts: [Int64] = []
+        for last in Int64(1)...4 {
+            trail.confirm(last, at: .seconds(last))
+            starts += [trail.rewind(), trail.rewind()]
+        }
+        #expect(starts == [0, 0, 0, 0, 1, 1, 2, 2])
+    }
+
     @Test func `the saved cursor stays before the values that the host may have missed`() {
         var bench = Self.confirmed()
         #expect(bench.saved.isEmpty)

@@ -11,6 +11,8 @@ struct HostTrail: Hashable, Sendable {
 
     /// The number of parts of the grace, of each of which at most two confirmations are kept.
     private static let parts = 32
+    /// The number of sessions of the host in a row in which the same entries are confirmed at most.
+    private static let mostSessions = 3
 
     private let grace: Duration
     private var confirmations: [Confirmation] = []
@@ -18,6 +20,8 @@ struct HostTrail: Hashable, Sendable {
     private var pausedAt: Duration?
     /// The last number that the host has for sure.
     private(set) var start: Int64 = 0
+    /// The last numbers that the broker has confirmed in the latest sessions of the host.
+    private var ends: [Int64] = []
 
     /// - Parameter grace: The time after which a crash is noticed at the latest; zero without a primary host.
     init(grace: Duration) {
@@ -65,8 +69,16 @@ struct HostTrail: Hashable, Sendable {
     }
 
     /// Returns the number after which entries are sent to the host again.
+    ///
+    /// Entries that were confirmed in ``mostSessions`` sessions in a row are not among them. Otherwise a host that
+    /// never stays online for the grace would get the same values for ever.
     mutating func rewind() -> Int64 {
+        guard let last = confirmations.last else { return start }
         confirmations.removeAll()
+        ends.append(last.seq)
+        guard ends.count == Self.mostSessions else { return start }
+        start = max(start, ends.min() ?? start)
+        ends.removeFirst()
         return start
     }
 }
