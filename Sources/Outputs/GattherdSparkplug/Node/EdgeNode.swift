@@ -17,8 +17,8 @@ struct EdgeNode: Sendable {
     /// readings name.
     private static let mostFormer = 1000
 
-    /// The removed devices whose readings may still be published, with the `seq` of each last reading.
-    private var removed: [String: Int64] = [:]
+    /// The removed devices whose readings may still be published or repeated, with the `seq` of each last reading.
+    private(set) var removed: [String: Int64] = [:]
     private var aliases = AliasPool()
     private let nodeAliases: (bdSeq: UInt64, version: UInt64, online: UInt64)
     /// The number of the next message; NBIRTH has 0.
@@ -176,6 +176,12 @@ struct EdgeNode: Sendable {
         return death + onlineUpdate(at: time)
     }
 
+    /// Ends the removals of devices whose readings are not sent again, because all up to `seq` have arrived.
+    mutating func finishRemovals(through seq: Int64) {
+        guard !removed.isEmpty else { return }
+        removed = removed.filter { $0.value > seq }
+    }
+
     private mutating func death(of name: String, at time: Timestamp) -> [SparkplugMessage] {
         guard isBorn, devices[name]?.isBorn == true else { return [] }
         devices[name]?.die()
@@ -222,7 +228,6 @@ extension EdgeNode {
         at time: Timestamp
     ) -> [SparkplugMessage] {
         guard isBorn else { return [] }
-        if !removed.isEmpty, let first = readings.first?.seq { removed = removed.filter { $0.value >= first } }
         var order: [String] = []
         var groups: [String: [JournalReading]] = [:]
         for reading in readings {

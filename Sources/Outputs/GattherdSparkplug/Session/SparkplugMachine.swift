@@ -315,6 +315,7 @@ extension SparkplugMachine {
         guard case .online = phase,
             journal.fetched(after: start, through: batch.through, count: readings.count, at: now)
         else { return [] }
+        node.finishRemovals(through: progress.resumePoint ?? 0)
         let gap: [Effect] = batch.missing.map { [.report(.missing($0))] } ?? []
         return gap + publish(node.publish(readings, historicalThrough: historical.end, dying: deaths.devices, at: time))
     }
