@@ -152,6 +152,27 @@ import Testing
         #expect(enrolled.isCandidate("d0"))
     }
 
+    @Test func `records that are read late end the trials of devices that were ready before`() {
+        var enrolled = EnrolledDevices(nil, now: start)
+        #expect(offer(&enrolled.candidates, 0..<2, at: 0) == [0, 1])
+        let records = [
+            EnrolledDevice(device: "d0", address: "a0", rule: "rule"),
+            EnrolledDevice(device: "d1", address: "another address", rule: "rule"),
+        ]
+        enrolled.recall(records, known: ["d0", "d1"], now: second(300))
+        #expect(!enrolled.isCandidate("d0") && enrolled.isCandidate("d1"))
+        #expect(enrolled.check([observation(0), observation(1)], now: second(600)).outcome.failed == ["d1"])
+    }
+
+    @Test func `a device that failed keeps its traces if late records prove it`() {
+        var enrolled = EnrolledDevices(nil, now: start)
+        #expect(offer(&enrolled.candidates, 0..<1, at: 0) == [0])
+        #expect(enrolled.check([observation(0)], now: second(600)).outcome.failed == ["d0"])
+        enrolled.recall([EnrolledDevice(device: "d0", address: "a0", rule: "rule")], known: [], now: second(610))
+        #expect(!enrolled.isCandidate("d0"))
+        #expect(enrolled.check([observation(0)], now: second(620)).removed.isEmpty)
+    }
+
     @Test func `a device that has failed its trial is a candidate until it has left`() {
         var enrolled = EnrolledDevices([], now: start)
         #expect(enrolled.candidates.admit("d1", at: "a1", by: "rule", now: start) == .admitted)

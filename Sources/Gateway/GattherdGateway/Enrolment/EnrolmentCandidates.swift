@@ -80,6 +80,13 @@ struct EnrolmentCandidates: Sendable {
         }
     }
 
+    /// Ends the trials of devices that were ready in an earlier run, at the same address.
+    mutating func removeProven(by records: [EnrolledDevice]) {
+        for record in records where record.isProven && candidates[record.device]?.address == record.address {
+            candidates[record.device] = nil
+        }
+    }
+
     /// True if no trial is under way.
     var isIdle: Bool { candidates.values.allSatisfy(\.isElsewhere) }
 

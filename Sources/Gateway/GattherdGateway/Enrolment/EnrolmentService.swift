@@ -29,7 +29,9 @@ struct EnrolledDevices: Sendable {
 
     var isRecallDue: Bool { stored == nil }
 
-    /// Adds the records of earlier runs, which could not be read at the start; the trials of this run go on.
+    /// Adds the records of earlier runs, which could not be read at the start.
+    ///
+    /// The trials of this run go on, except those of devices that an earlier run has proven.
     ///
     /// - Parameters:
     ///   - records: The records.
@@ -40,6 +42,9 @@ struct EnrolledDevices: Sendable {
         let others = records.filter { !known.contains($0.device) }
         lastSeen.add(others)
         candidates.add(others, now: now)
+        candidates.removeProven(by: records)
+        // The device is back, so its traces stay.
+        failed.removeAll { name in others.contains { $0.device == name && $0.isProven } }
     }
 
     /// True if the next check must not wait for long.
