@@ -56,6 +56,63 @@ struct FleetUpgradeTests {
         #expect(try await centre.value("SELECT count(DISTINCT value) FROM gattherd.sample") == "30")
     }
 
+    @Test func `an upgrade moves rows that come while it moves others`() async throws {
+        let centre = try await Centre()
+        try await Self.strand(centre, days: 20...20, rows: 800_000)
+        _ = try await centre.rows(
+            """
+            CREATE FUNCTION deliver() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                INSERT INTO gattherd.sample_other (ts, seq, value, journal, series)
+                VALUES (old.ts - 86400000000, 1, 21, 1, 1);
+                RETURN NULL;
+            END $$;
+            CREATE TRIGGER deliver AFTER DELETE ON gattherd.sample_other FOR EACH ROW
+                WHEN (old.value = 20 AND old.seq = 1) EXECUTE FUNCTION deliver()
+            """
+        )
+        let moved = Locked<[Int]>([])
+        let result = try await centre.fleet.install(
+            isNew: false,
+            progress: { count, all in moved.withLock { $0.append(count * 100 + all) } }
+        )
+        #expect(result.unmoved == nil && moved.withLock(\.self) == [101, 202])
+        #expect(try await centre.value(Self.size) == "0")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.sample WHERE value = 21") == "1")
+    }
+
+    @Test func `an upgrade moves rows that have become older than 400 days`() async throws {
+        let centre = try await Centre()
+        try await Self.strand(centre, days: 500...502)
+        #expect(try await centre.fleet.install(isNew: false).unmoved == nil)
+        #expect(try await centre.value(Self.stranded) == "0")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.sample") == "3")
+    }
+
+    @Test func `an upgrade names a default partition that stays large with its rows`() async throws {
+        let centre = try await Centre()
+        try await Self.strand(centre, days: 20...20, rows: 800_000)
+        let name = "to_char((now() - interval '20 days') AT TIME ZONE 'UTC', 'YYYYMMDD')"
+        _ = try await centre.rows(
+            "DO $$ BEGIN EXECUTE format('CREATE TABLE gattherd.%I ()', 'sample_' || \(name)); END $$"
+        )
+        let rows = try await centre.fleet.install(isNew: false).unmoved
+        #expect(rows?.days == nil && rows?.problem.contains("gattherd.sample_other has rows") == true)
+    }
+
+    @Test func `an upgrade says which table without rows a query keeps large`() async throws {
+        let centre = try await Centre()
+        try await Self.strand(centre, days: 20...20, rows: 800_000)
+        _ = try await centre.rows("DELETE FROM gattherd.sample_other")
+        let reader = PostgresClient(try Centre.url(centre.server.port, user: "postgres"))
+        _ = try await reader.run("BEGIN")
+        _ = try await reader.run("SELECT count(*) FROM gattherd.sample_other")
+        let rows = try await centre.fleet.install(isNew: false).unmoved
+        #expect(rows == FleetDatabase.UnmovedRows(days: nil, problem: "a query holds gattherd.sample_other"))
+        reader.close()
+        #expect(try await centre.fleet.install(isNew: false).unmoved == nil)
+        #expect(try await centre.value(Self.size) == "0")
+    }
+
     @Test func `an upgrade says which table a query holds`() async throws {
         let centre = try await Centre()
         try await Self.strand(centre, days: 20...20)

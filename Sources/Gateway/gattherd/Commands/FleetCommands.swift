@@ -144,8 +144,8 @@ struct FleetCommands {
     }
 
     private static func words(_ rows: FleetDatabase.UnmovedRows) -> String {
-        let days = rows.days.map { "\($0) partitions" } ?? "partitions"
-        return "rows of \(days) could not be moved; repeat this command: \(rows.problem)"
+        let rest = rows.days.map { "rows of \($0) partitions could not be moved" } ?? "the partitions are not complete"
+        return "\(rest); repeat this command: \(rows.problem)"
     }
 
     func add() async throws(CommandFailure) {

@@ -7,21 +7,29 @@ enum FleetBlocks {
             FROM (SELECT floor(extract(epoch FROM now()) / 86400)::bigint AS today) AS d
         $$;
 
+        -- Makes the partition of a table for the block that contains a moment, if its time has partitions by day.
+        CREATE OR REPLACE FUNCTION gattherd.make_block(parent text, moment bigint, most bigint) RETURNS boolean
+        LANGUAGE plpgsql AS $$
+        DECLARE
+            near record;
+        BEGIN
+            SELECT * INTO near FROM gattherd.near();
+            IF moment NOT BETWEEN near.low AND near.high + 11 * 86400000000 THEN RETURN true; END IF;
+            RETURN gattherd.fill_block(parent, moment, most);
+        END $$;
+
         -- Makes the partition of a table for the block that contains a moment, and moves its rows out of the default
         -- partition. They stay there for now if the default partition has more bytes than may be read meanwhile, or
         -- if somebody holds it for long. Returns false in the latter case.
-        CREATE OR REPLACE FUNCTION gattherd.make_block(parent text, moment bigint, most bigint) RETURNS boolean
+        CREATE OR REPLACE FUNCTION gattherd.fill_block(parent text, moment bigint, most bigint) RETURNS boolean
         LANGUAGE plpgsql AS $$
         DECLARE
             length bigint := CASE parent WHEN 'minute' THEN 30 * 86400000000 ELSE 86400000000 END;
             start bigint := gattherd.floored(moment, length);
-            near record;
             name text;
             patience text := current_setting('lock_timeout');
             is_free boolean := true;
         BEGIN
-            SELECT * INTO near FROM gattherd.near();
-            IF moment NOT BETWEEN near.low AND near.high + 11 * 86400000000 THEN RETURN true; END IF;
             name := parent || '_' || to_char(timestamp 'epoch' + start / 1000000 * interval '1 second', 'YYYYMMDD');
             IF to_regclass('gattherd.' || name) IS NOT NULL THEN RETURN true; END IF;
             PERFORM set_config('lock_timeout', '200ms', true);
@@ -72,19 +80,22 @@ enum FleetBlocks {
 
         -- The days of rows whose partitions could not be made when the rows came, with the size up to which a default
         -- partition is read for each of them. PostgreSQL reads it for each: receptions of wrong clocks, which are there
-        -- too, must not let an upgrade take hours.
+        -- too, must not let an upgrade take hours. Samples and minutes were near when they came, so they are listed
+        -- however old they are by now: the default partition would stay large with them.
         CREATE OR REPLACE FUNCTION gattherd.stranded(most bigint) RETURNS TABLE (parent text, day bigint, size bigint)
         LANGUAGE plpgsql AS $$
         DECLARE
             near record;
+            low bigint;
         BEGIN
             SELECT * INTO near FROM gattherd.near();
             FOREACH parent IN ARRAY ARRAY['sample', 'minute', 'reception', 'duplicate'] LOOP
                 size := CASE WHEN parent IN ('sample', 'minute') THEN most ELSE least(most, 268435456) END;
+                low := CASE WHEN parent IN ('sample', 'minute') THEN 0 ELSE near.low END;
                 CONTINUE WHEN pg_relation_size('gattherd.' || parent || '_other') > size;
                 FOR day IN EXECUTE format('SELECT DISTINCT gattherd.floored(o.ts, 86400000000) FROM gattherd.%I o '
                     'WHERE o.ts BETWEEN $1 AND $2 ORDER BY 1 DESC', parent || '_other')
-                    USING near.low, near.high + 11 * 86400000000
+                    USING low, near.high + 11 * 86400000000
                 LOOP
                     RETURN NEXT;
                 END LOOP;
@@ -100,7 +111,7 @@ enum FleetBlocks {
         BEGIN
             FOR stray IN SELECT * FROM gattherd.stranded(most) LOOP
                 CONTINUE WHEN stray.parent = held;
-                IF NOT gattherd.make_block(stray.parent, stray.day, stray.size) THEN held := stray.parent; END IF;
+                IF NOT gattherd.fill_block(stray.parent, stray.day, stray.size) THEN held := stray.parent; END IF;
             END LOOP;
         END $$;
 
@@ -122,6 +133,20 @@ enum FleetBlocks {
                 IF NOT is_used THEN EXECUTE format('TRUNCATE gattherd.%I', other); END IF;
             END LOOP;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN RETURN;
+        END $$;
+
+        -- The default partitions whose files keep new partitions from being made. Receptions of wrong clocks may fill
+        -- theirs for good, so these count only without rows.
+        CREATE OR REPLACE FUNCTION gattherd.large_others() RETURNS TABLE (other text, mib bigint, is_used boolean)
+        LANGUAGE plpgsql AS $$
+        BEGIN
+            FOREACH other IN ARRAY ARRAY['sample_other', 'minute_other', 'reception_other', 'duplicate_other'] LOOP
+                CONTINUE WHEN pg_relation_size('gattherd.' || other) <= 33554432;
+                mib := pg_relation_size('gattherd.' || other) / 1048576;
+                EXECUTE format('SELECT EXISTS (SELECT FROM gattherd.%I)', other) INTO is_used;
+                CONTINUE WHEN is_used AND other IN ('reception_other', 'duplicate_other');
+                RETURN NEXT;
+            END LOOP;
         END $$;
         """#
 }
