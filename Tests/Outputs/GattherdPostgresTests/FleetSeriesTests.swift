@@ -1,3 +1,4 @@
+import GattherdModel
 import GattherdOutputs
 import TestKit
 import Testing
@@ -41,19 +42,56 @@ struct FleetSeriesTests {
         #expect(try await centre.value("SELECT count(*) FROM gattherd.metric_series") == "0")
     }
 
-    @Test func `entries wait while the numbers of series are used up`() async throws {
+    /// The statement of 'Roles' in docs/fleet.md.
+    private static let restart = """
+        SELECT name, setval(('gattherd.' || name || '_id_seq')::regclass, id + 1, false) FROM (
+            SELECT DISTINCT ON (name) name, id FROM (
+                SELECT name, id, lead(id, 1, 2147483648) OVER (PARTITION BY name ORDER BY id) - id AS size FROM (
+                    SELECT 'metric_series' AS name, id::bigint FROM gattherd.metric_series
+                    UNION ALL SELECT 'quantity', id FROM gattherd.quantity
+                    UNION ALL SELECT 'air', id FROM gattherd.air
+                    UNION ALL VALUES ('metric_series', 0), ('quantity', 0), ('air', 0)
+                ) AS used
+            ) AS ranges ORDER BY name, size DESC
+        ) AS largest
+        """
+
+    @Test(arguments: tables) func `entries wait while the numbers of series are used up`(table: String) async throws {
         let centre = try await Centre()
         let sink = try await centre.sink(of: "attic")
         try await sink.deliver(Entries.numbered(1...10))
-        let sequence = "ALTER SEQUENCE gattherd.metric_series_id_seq RESTART WITH"
-        _ = try await centre.rows("\(sequence) 2147483647; SELECT nextval('gattherd.metric_series_id_seq')")
+        _ = try await centre.rows("ALTER SEQUENCE gattherd.\(table)_id_seq RESTART WITH 2147483647")
+        // A series with the last number, which stays.
+        try await Self.resolve(centre, devices: "ARRAY['a']")
+        #expect(try await centre.value("SELECT max(id) FROM gattherd.\(table)") == "2147483647")
         let entries = Entries.numbered(1...10) + [Entries.heard(11, at: Entries.time, 20)]
         let faults = try await sink.deliver(entries) { fault in
             #expect(fault.kind == .unavailable && fault.detail.contains("'Roles' in docs/fleet.md"))
-            let next = "setval('gattherd.metric_series_id_seq', max(id))"
-            _ = try await centre.rows("SELECT \(next) FROM gattherd.metric_series")
+            _ = try await centre.rows(Self.restart)
         }
         #expect(faults.count == 1)
         #expect(try await centre.value("SELECT count(DISTINCT seq) FROM gattherd.history") == "11")
+    }
+
+    @Test(arguments: tables) func `entries wait while the numbers for their series are in use`(
+        table: String
+    ) async throws {
+        let centre = try await Centre()
+        let sink = try await centre.sink(of: "attic")
+        try await sink.deliver([Entries.heard(1, at: Entries.time, 20)])
+        _ = try await centre.rows("ALTER SEQUENCE gattherd.\(table)_id_seq RESTART WITH 1")
+        let other = StreamDefinition(
+            device: "other",
+            profile: "bthome",
+            stream: "bthome",
+            metrics: [MetricDescriptor(name: "temperature", unit: "°C")]
+        )
+        let entries = [
+            Entries.heard(1, at: Entries.time, 20), Entries.reading(2, (0, .real(21)), of: other, source: .advert),
+        ]
+        let faults = try await sink.deliver(entries)
+        #expect(faults.map(\.kind) == [.unavailable])
+        #expect(try await centre.value("SELECT count(DISTINCT seq) FROM gattherd.history") == "2")
+        #expect(try await centre.value("SELECT count(*) FROM gattherd.metric_series WHERE air IS NULL") == "0")
     }
 }

@@ -136,10 +136,14 @@ enum FleetAppend {
                     AND q.metric = w.metric AND q.unit IS NOT DISTINCT FROM w.unit
                 LEFT JOIN gattherd.air a ON w.source = 'advert' AND a.device = w.device AND a.profile = w.profile
                     AND a.stream = w.stream
-                WHERE w.id IS NULL
+                WHERE w.id IS NULL AND (a.id IS NOT NULL OR w.source IS DISTINCT FROM 'advert')
                 GROUP BY w.device, w.profile, w.stream, w.metric, w.unit, w.kind, w.source, q.id, a.id
                 ON CONFLICT DO NOTHING;
             END LOOP;
+            -- A sequence that was set back gives numbers that are in use, and passes over them with each attempt.
+            IF array_position(ids, NULL) IS NOT NULL THEN
+                RAISE EXCEPTION 'the numbers for new series are in use' USING ERRCODE = '2200H';
+            END IF;
         END $$;
 
         -- Divides rows where their times change by more than an hour: there the clock was set.
