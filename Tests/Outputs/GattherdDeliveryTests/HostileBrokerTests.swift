@@ -100,14 +100,17 @@ struct HostileBrokerTests {
     @Test(arguments: Wire.allCases)
     func `a malformed packet is answered with a DISCONNECT that says so`(wire: Wire) async throws {
         let book = Locked(Book())
+        let hasEnded = LatestValue(false)
         let broker = try broker(wire) { client, number in
             client.accept()
             if number == 0 { client.send([0x40, 1, 0]) }
             client.serve { packet in if number == 0 { book.withLock { $0.packets.append(packet) } } }
+            if number == 0 { hasEnded.set(true) }
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.log.commit(1)
         await delivery(broker, wire, fixture).running { await fixture.log.waitForCursor(1) }
+        for await isEnd in hasEnded.watch() where isEnd { break }
         let last = book.withLock { $0.packets.last }
         #expect(last?.kind == .disconnect)
         #expect(last?.body == [0x81])
