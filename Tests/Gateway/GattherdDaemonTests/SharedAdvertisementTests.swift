@@ -118,6 +118,16 @@ struct SharedAdvertisementTests {
         #expect(told == [[], ["one/plug [1, 5]"], ["one/lamp [1, 5]"]])
     }
 
+    @Test(arguments: [(["one", "two"], ["one/of_2 [1, 5]"]), (["two", "one"], ["two/of_2 [1, 5]"])])
+    func `a joined frame does not wait for a name because of another profile`(
+        names: [String],
+        heard: [String]
+    ) throws {
+        let one = Self.profile("one", Self.joined(2, names: ["Lamp"]))
+        let sensor = try Self.sensor(one, Self.profile("two", Self.joined(2)), names: names)
+        #expect(Self.heard((Self.service, [5]), (Self.company, [1]), by: sensor, name: nil) == heard)
+    }
+
     @Test func `joined frames with other first parts are all decoded`() throws {
         var other = Self.joined(3)
         other.before = [AdvertisementPart(source: .manufacturer(0x0968), length: 1)]

@@ -76,7 +76,8 @@ struct FrameAssembly: Sendable {
         return single + Self.chosen(composite, frames, name: advertisement.name)
     }
 
-    /// Returns one payload of the frames that begin alike, as ``Profile/frame(_:from:name:)`` does for single parts.
+    /// Returns one payload of the frames that begin alike, as ``AdvertisedFrames/payload(of:name:)`` does for single
+    /// parts.
     private static func chosen(
         _ payloads: [AdvertisedFrames.Payload],
         _ frames: AdvertisedFrames,
@@ -86,11 +87,23 @@ struct FrameAssembly: Sendable {
         return payloads.compactMap { payload in
             let alike = payloads.filter { frames[$0.frame].beginsLike(frames[payload.frame]) }
             guard alike.first?.frame == payload.frame else { return nil }
-            let fitting = alike.filter { frames[$0.frame].admits(length: $0.octets.count) }
-            guard let first = fitting.first else { return payload }
-            let isAmbiguous = name == nil && fitting.count > 1 && !frames[first.frame].names.isEmpty
-            return isAmbiguous ? nil : first
+            let candidates = frames.profiles.indices.compactMap { position in
+                candidate(of: alike.filter { $0.frame.profile == position }, frames, name: name)
+            }
+            return candidates.first { frames[$0.frame].admits(length: $0.octets.count) } ?? candidates.first
         }
+    }
+
+    /// Returns the payload of one profile's frames that begin alike; `nil` if only a name would tell which it is.
+    private static func candidate(
+        of payloads: [AdvertisedFrames.Payload],
+        _ frames: AdvertisedFrames,
+        name: String?
+    ) -> AdvertisedFrames.Payload? {
+        let fitting = payloads.filter { frames[$0.frame].admits(length: $0.octets.count) }
+        guard let first = fitting.first else { return payloads.first }
+        let isAmbiguous = name == nil && fitting.count > 1 && !frames[first.frame].names.isEmpty
+        return isAmbiguous ? nil : first
     }
 
     /// Returns the joined parts; `nil` if the advertisement has none of them, or one is missing or too old.
