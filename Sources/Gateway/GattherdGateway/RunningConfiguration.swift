@@ -117,7 +117,7 @@ struct GatewayUpdater: Sendable {
 extension DeviceDescription {
     /// Creates the description of a sensor that has sent all frames of its profiles.
     fileprivate init(sensor name: String, _ address: BluetoothAddress, _ profiles: [any Profile]) {
-        let streams = profiles.flatMap(\.streams).flatMap { stream in
+        let streams = AdvertisedFrames(profiles).streams.flatMap { stream in
             [stream.metrics, [.signalStrength]].map { Stream(name: stream.name, metrics: $0) }
         }
         self.init(device: name, address: address.description, streams: streams, isConnectable: false)

@@ -36,6 +36,15 @@ package struct AdvertisedFrames: Sendable {
     /// Returns the stream's name: that of the profile, with a number if an earlier profile has it too.
     package func stream(of frame: ID) -> String { numbered[frame] ?? self[frame].stream }
 
+    /// The name and the metrics of the stream of each frame.
+    package var streams: [(name: String, metrics: [MetricDescriptor])] {
+        profiles.enumerated().flatMap { position, profile in
+            profile.advertisements.enumerated().map { index, frame in
+                (stream(of: ID(profile: position, index: index)), frame.metrics)
+            }
+        }
+    }
+
     /// Returns the frame of one part that decodes the given bytes, with its payload.
     ///
     /// It is a frame of the first profile for which the bytes have the right length, else of the first that rejects
