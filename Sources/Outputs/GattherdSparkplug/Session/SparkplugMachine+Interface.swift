@@ -91,9 +91,11 @@ extension SparkplugMachine {
         var stableAfter = Duration.seconds(10)
         /// The time between the loss of a link and DDEATH, in which its last values are published.
         var deathDelay = Duration.seconds(1)
-        /// The time after which a broker has noticed the crash of the primary host: 1.5 times a keepalive of 60 s, and
-        /// a margin.
-        var hostGrace = Duration.seconds(120)
+        /// The time after which the gateway knows of the crash of the primary host.
+        ///
+        /// The broker notices it after 1.5 times a keepalive of 60 s. If its message does not arrive, the gateway
+        /// notices that after twice its own keepalive of 30 s. The rest is a margin.
+        var hostGrace = Duration.seconds(160)
         /// The shortest time between two pings that confirm values.
         var pingPause = Duration.milliseconds(200)
         /// The births on request that are allowed at once, and the time after which another one is.
