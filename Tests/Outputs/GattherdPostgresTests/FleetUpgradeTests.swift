@@ -107,7 +107,8 @@ struct FleetUpgradeTests {
         _ = try await reader.run("BEGIN")
         _ = try await reader.run("SELECT count(*) FROM gattherd.sample_other")
         let rows = try await centre.fleet.install(isNew: false).unmoved
-        #expect(rows == FleetDatabase.UnmovedRows(days: nil, problem: "a query holds gattherd.sample_other"))
+        let problem = "a query, or autovacuum, holds gattherd.sample_other"
+        #expect(rows == FleetDatabase.UnmovedRows(days: nil, problem: problem))
         reader.close()
         #expect(try await centre.fleet.install(isNew: false).unmoved == nil)
         #expect(try await centre.value(Self.size) == "0")
@@ -120,7 +121,7 @@ struct FleetUpgradeTests {
         _ = try await reader.run("BEGIN")
         _ = try await reader.run("SELECT count(*) FROM gattherd.sample_other")
         let rows = try await centre.fleet.install(isNew: false).unmoved
-        #expect(rows?.days == 1 && rows?.problem == "a query holds gattherd.sample_other")
+        #expect(rows?.days == 1 && rows?.problem == "a query, or autovacuum, holds gattherd.sample_other")
         reader.close()
     }
 

@@ -99,7 +99,7 @@ enum FleetAppend {
             IF cardinality(devices) > 100000 THEN
                 RAISE EXCEPTION 'too many series' USING ERRCODE = '54000';
             END IF;
-            FOR attempt IN 1..2 LOOP
+            FOR attempt IN 1..3 LOOP
                 SELECT coalesce(array_agg(s.id ORDER BY w.place), '{}'),
                     coalesce(array_agg(s.quantity ORDER BY w.place), '{}'), array_agg(s.air ORDER BY w.place)
                 INTO ids, quantities, airs

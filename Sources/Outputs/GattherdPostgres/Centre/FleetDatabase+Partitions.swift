@@ -106,7 +106,7 @@ extension FleetDatabase {
             """
     }
 
-    private static func holding(_ table: String) -> String { "a query holds \(table)" }
+    private static func holding(_ table: String) -> String { "a query, or autovacuum, holds \(table)" }
 
     /// Runs a statement as the owner of the tables, in a transaction of its own.
     private func asOwner(
