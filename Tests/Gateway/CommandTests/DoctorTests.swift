@@ -199,6 +199,12 @@ import Testing
         #expect(UnitCheck.bluetooth(disabled, kernel: []).map(\.severity) == [.error])
     }
 
+    @Test(arguments: [("failed", [DoctorFinding.Severity.warning]), ("inactive", []), ("active", [])])
+    func `a backup that has failed is reported`(active: String, severities: [DoctorFinding.Severity]) {
+        let unit = UnitCheck.Unit(load: "loaded", active: active, result: "exit-code")
+        #expect(UnitCheck.backup(unit).map(\.severity) == severities)
+    }
+
     @Test(arguments: [
         (UInt(0xEF53), DoctorFinding.Severity.good), (0x6969, .error), (0x0102_1994, .warning), (0x794C_7630, .warning),
         (0x4D44, .warning), (0x6573_5546, .note),

@@ -25,6 +25,7 @@ struct UnitCheck {
         var findings: [DoctorFinding] = []
         if let unit = await unit("bluetooth.service") { findings += Self.bluetooth(unit) }
         if let unit = await unit("gattherd.service") { findings += Self.gattherd(unit) }
+        if let unit = await unit("gattherd-backup.service") { findings += Self.backup(unit) }
         return findings
     }
 
@@ -67,6 +68,13 @@ struct UnitCheck {
             return [DoctorFinding("service", .warning, "gattherd.service is \(unit.active)", remedy: advice)]
         }
         return [.good("service", "gattherd.service runs")]
+    }
+
+    /// Returns a finding if the last backup has failed; full disks end all later ones.
+    static func backup(_ unit: Unit) -> [DoctorFinding] {
+        guard unit.load == "loaded", unit.active == "failed" else { return [] }
+        let text = "the last backup has failed (\(unit.result))"
+        return [DoctorFinding("service", .warning, text, remedy: "journalctl -u gattherd-backup -n 20 says why")]
     }
 
     private func unit(_ name: String) async -> Unit? {
