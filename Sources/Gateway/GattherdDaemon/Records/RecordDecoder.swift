@@ -15,7 +15,7 @@ struct RecordDecoder {
         /// The last record, whether it was new or not.
         var last: (number: Int64, continued: Int64, time: Timestamp)?
 
-        /// Tells the tracker of losses that it does not know.
+        /// Marks the tracker as incomplete if values were lost since the last call.
         mutating func recordLosses(of records: RecordStream) {
             let count = records.losses.count
             guard count != losses else { return }

@@ -47,8 +47,8 @@ package struct AdvertisedFrames: Sendable {
 
     /// Returns the frame of one part that decodes the given bytes, with its payload.
     ///
-    /// It is a frame of the first profile for which the bytes have the right length, else of the first that rejects
-    /// them.
+    /// The first profile with a fitting frame for which the bytes have the right length gets them. Without one, the
+    /// first fitting frame does, and its decoder rejects them.
     func payload(of part: HeardAdvertisement.Frame, name: String?) -> Payload? {
         var rejecting: Payload?
         for (position, profile) in profiles.enumerated() {
