@@ -58,7 +58,7 @@ public struct PublishPacket: Sendable {
     /// Throws unless the topic and all properties can be written.
     func check() throws(MQTTRefusal) {
         if let topic {
-            let isValid = !topic.isEmpty && topic.utf8.count <= 65_535 && !topic.utf8.contains(where: Self.isForbidden)
+            let isValid = !topic.isEmpty && topic.utf8.count <= 65_535 && !topic.utf8.contains { Self.isForbidden($0) }
             guard isValid else { throw .invalidTopic }
         }
         if let correlation = properties.correlation, correlation.count > 65_535 { throw .tooLong("correlation data") }
