@@ -20,6 +20,9 @@ package struct ProfileRegistry: Sendable {
         profiles.first { $0.name == name }
     }
 
+    /// Returns true if the profile named `name` takes bind keys of 16 bytes only, as native ones do.
+    package func needsCompleteKey(_ name: String) -> Bool { self[name] is LoadedProfile }
+
     /// Returns the profiles that match a device with these services.
     package func matching(_ services: some Sequence<BluetoothUUID>) -> [any Profile] {
         let services = Set(services)

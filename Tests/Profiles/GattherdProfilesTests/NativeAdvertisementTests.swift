@@ -52,6 +52,13 @@ struct NativeAdvertisementTests {
         #expect(try decode([0xA5, 0, 25, 1], profile.makeDecoder(for: sender(key))) == [.integer(30)])
     }
 
+    @Test func `a sender with a key of 12 bytes has none for a native profile`() throws {
+        let decoder = profile.makeDecoder(for: try sender([UInt8](repeating: 5, count: 12)))
+        #expect(try decode([0xA5, 0, 25, 7], decoder) == [.integer(25)])
+        #expect(try decode([0xA5, 0, 26, 6], decoder) == [.integer(26)])
+        #expect(decoder.replayMarks == [])
+    }
+
     @Test func `a payload with the number of the one before is the same reading`() throws {
         let decoder = profile.makeDecoder(for: try sender())
         #expect(try decode([0xA5, 0, 25, 7], decoder) == [.integer(25)])

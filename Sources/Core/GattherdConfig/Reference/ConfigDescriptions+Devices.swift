@@ -71,7 +71,8 @@ extension ConfigDescriptions {
         ),
         "devices.bind_key_file": ConfigDescription(
             """
-            For sensors that only advertise encrypted values: a file whose first line is the key, 32 hexadecimal digits.
+            For sensors that only advertise encrypted values: a file whose first line is the key, 32 hexadecimal \
+            digits. Some Xiaomi devices have keys of 24.
             """,
             example: "/run/credentials/garden",
             otherwise: "none"

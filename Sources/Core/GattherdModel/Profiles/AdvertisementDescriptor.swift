@@ -146,6 +146,9 @@ public struct BindKey: Hashable, Sendable {
         self.octets = octets
         self.remark = remark
     }
+
+    /// True if the key has all 16 bytes, so that no format has to complete it.
+    public var isComplete: Bool { octets.count == 16 }
 }
 
 extension BindKey: CustomStringConvertible, CustomReflectable {

@@ -23,7 +23,7 @@ extension DeviceSettings {
     /// Returns the findings about the settings of a sensor.
     func listeningFindings(with registry: ProfileRegistry) -> [ConfigError] {
         if isListenedTo(with: registry) {
-            let bindKey = bindKeyFile.flatMap { BindKeyFile($0).finding }
+            let bindKey = bindKeyFile.flatMap { BindKeyFile($0).finding } ?? shortKeyFinding(with: registry)
             let identity = irkFile.flatMap { IdentityKeyFile($0).finding }
             return [bindKey, identity, silence.listeningFinding].compactMap(\.self)
         }
@@ -38,6 +38,15 @@ extension DeviceSettings {
             file.map { ConfigError(.conflict("'\(key)' " + advice), about: $0) }
         }
         return mixed + files
+    }
+
+    /// Returns the error if a profile of the device does not take its key of 12 bytes.
+    private func shortKeyFinding(with registry: ProfileRegistry) -> ConfigError? {
+        guard let file = bindKeyFile, BindKeyFile(file).key?.isComplete == false,
+            let profile = profiles?.first(where: { registry.needsCompleteKey($0.value) })
+        else { return nil }
+        let advice = "the native profile '\(profile.value)' takes only keys of 32; write one, or remove 'bind_key_file'"
+        return ConfigError(.conflict("the key in '\(file.value)' has 24 hexadecimal digits; \(advice)"), about: file)
     }
 }
 

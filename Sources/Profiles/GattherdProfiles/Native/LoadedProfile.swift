@@ -87,6 +87,7 @@ extension gattherd_control_value {
     private var counters: [ReplayGuard]
 
     init(_ table: NativeTable, for sender: Sender? = nil) {
+        let sender = sender?.forNativeProfiles
         self.table = table
         unsafe session = Self.create(table.raw, sender)
         metrics = table.characteristics.map(\.metrics) + table.advertisements.map(\.metrics)
@@ -135,6 +136,13 @@ extension gattherd_control_value {
         guard status == GATTHERD_OK else { throw .invalid(reason: "the profile rejects it without a reason") }
         guard let counter = answer.counter, counters.indices.contains(stream) else { return }
         if try !counters[stream].admit(counter) { samples.removeSubrange(start...) }
+    }
+}
+
+extension Sender {
+    /// The sender without a key of 12 bytes: the contract of native profiles promises 16 bytes or none.
+    fileprivate var forNativeProfiles: Sender {
+        Sender(address: address, key: key.flatMap { $0.isComplete ? $0 : nil })
     }
 }
 
