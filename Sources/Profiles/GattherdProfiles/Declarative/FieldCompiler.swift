@@ -21,8 +21,9 @@ struct FieldCompiler {
     private var isInGroup = false
     /// True if the group makes a list of each of its metrics.
     private var makesLists = false
-    /// True if the group numbers its metrics instead of making lists.
-    private var isNumbered = false
+    /// The index of the first metric that the group numbers instead of making lists; `nil` for other groups.
+    private var firstNumbered: Int?
+    private var isNumbered: Bool { firstNumbered != nil }
     /// True if the group, and so each of its fields, has a condition.
     private var isInConditional = false
     /// True if a value can be unknown for a reason without a reject.
@@ -126,10 +127,10 @@ struct FieldCompiler {
     mutating func numberedGroup(_ field: MappingReader, _ compile: (inout FieldCompiler) -> Void) {
         if isInGroup { field.report("groups cannot be nested", at: "objects") }
         let (outside, first) = (restTaken, metrics.count)
-        (isInGroup, isNumbered) = (true, true)
+        (isInGroup, firstNumbered) = (true, first)
         compile(&self)
         number(metrics[first...], field)
-        (isInGroup, isNumbered, restTaken) = (false, false, outside)
+        (isInGroup, firstNumbered, restTaken) = (false, nil, outside)
     }
 
     /// Starts the fields of another kind of object, which may consume the rest of the payload again.
@@ -166,11 +167,11 @@ struct FieldCompiler {
         step.count = count ?? .once
         add(step, field)
         let (outside, first) = (restTaken, metrics.count)
-        isNumbered = field.value("numbered", .boolean) ?? false
+        firstNumbered = field.value("numbered", .boolean) == true ? first : nil
         (isInGroup, makesLists, isInConditional) = (true, count != nil && !isNumbered, condition != nil)
         for node in field.elements("fields").prefix(Self.maximumFields) { add(node) }
         if isNumbered { number(metrics[first...], field) }
-        (isInGroup, makesLists, isNumbered, isInConditional) = (false, false, false, false)
+        (isInGroup, makesLists, firstNumbered, isInConditional) = (false, false, nil, false)
         restTaken = outside
         program.close(group: index, size: size(field))
         let takesRest = if case .rest = step.count { condition == nil } else { false }
@@ -244,17 +245,7 @@ struct FieldCompiler {
             return nil
         }
         if let index = metrics.firstIndex(where: { $0.name == metric.name }) {
-            let domain = metrics[index].domain
-            metrics[index].domain = metric.domain
-            guard metrics[index] == metric else {
-                field.report(
-                    "metric '\(metric.name)' is defined above with another unit, kind or repetition",
-                    at: "metric"
-                )
-                return nil
-            }
-            metrics[index].domain = domain.union(metric.domain)
-            return index
+            return unite(metric, with: index, field) ? index : nil
         }
         guard !names.has(metric.name) else {
             field.report("there are flags named '\(metric.name)' already; rename one of them", at: "metric")
@@ -266,6 +257,23 @@ struct FieldCompiler {
         }
         metrics.append(metric)
         return metrics.count - 1
+    }
+
+    /// Adds the values of another field of a metric; returns false after a reported error.
+    private mutating func unite(_ metric: MetricDescriptor, with index: Int, _ field: MappingReader) -> Bool {
+        if let firstNumbered, index < firstNumbered {
+            let remedy = "which cannot number it; give the field of the group another name"
+            field.report("metric '\(metric.name)' is defined above the group, \(remedy)", at: "metric")
+            return false
+        }
+        let domain = metrics[index].domain
+        metrics[index].domain = metric.domain
+        guard metrics[index] == metric else {
+            field.report("metric '\(metric.name)' is defined above with another unit, kind or repetition", at: "metric")
+            return false
+        }
+        metrics[index].domain = domain.union(metric.domain)
+        return true
     }
 
     /// Reports a metric of which a payload would have two values, as one of its fields applies always.
