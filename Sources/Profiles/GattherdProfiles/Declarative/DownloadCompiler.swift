@@ -25,7 +25,7 @@ struct DownloadCompiler {
         }
         let uuid = kinds[0] == "racp" ? reader.value("racp", .uuid) : reader.required("uuid", .uuid)
         let procedure = procedure(reader, kinds[0])
-        // All keys are read before the first mistake ends it, as the others would be reported as meaningless.
+        // All keys are read before the first mistake ends it, so that each mistake is reported.
         let service = reader.value("service", .uuid)
         let isAcknowledged = reader.value("response", .boolean) ?? true
         let clock = clock(reader, "clock") ?? clock(reader, "start", isStart: true)

@@ -8,14 +8,16 @@ extension FieldCompiler {
     mutating func addObjects(_ field: MappingReader) {
         let condition = condition(field)
         guard let catalogue = catalogue(field) else { return }
-        let index = program.steps.count
+        let (index, errors) = (program.steps.count, findings.count)
         let position = program.add(catalogue)
         var step = DecodeProgram.Step(.objects(position), conversion: program.add(Conversion(name: "objects")))
         step.condition = condition
         add(step, field)
         numberedGroup(field) { compiler in compiler.addKinds(field, position, catalogue) }
         program.close(catalogue: position)
-        if program.steps.count == index + 1 { field.report("'objects' needs 'kinds'", at: "objects") }
+        if program.steps.count == index + 1, findings.count == errors {
+            field.report("'objects' needs 'kinds'", at: "objects")
+        }
         consume(field, takesRest: condition == nil)
     }
 

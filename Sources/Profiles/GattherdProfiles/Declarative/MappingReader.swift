@@ -7,6 +7,8 @@ final class MappingReader {
     let node: YAMLNode
     let findings: ProfileFindings
     private let schema: MappingSchema
+    /// The number of errors before this mapping.
+    private let earlierErrors: Int
     private var asked: Set<String> = []
 
     /// Creates a reader; `nil` for a node that is not a mapping, which is reported.
@@ -18,6 +20,7 @@ final class MappingReader {
         self.node = node
         self.schema = schema
         self.findings = findings
+        earlierErrors = findings.count
     }
 
     /// Returns the value of `key`; `nil` if it is absent or empty.
@@ -77,8 +80,12 @@ final class MappingReader {
     }
 
     /// Reports each key that was not read.
+    ///
+    /// An error ends the reading of a mapping early. After one, only keys outside of the schema are reported.
     func finish() {
+        let hasError = findings.count > earlierErrors
         for member in node.members ?? [] where !asked.contains(member.name) {
+            if hasError, schema.keys.contains(member.name) { continue }
             findings.report(objection(to: member.name), at: member.key.position)
         }
     }

@@ -42,17 +42,19 @@ struct ValueFormat {
         unit = field.value("unit", .words)
         base = source?.isWhole ?? true ? field.value("base", .base)?.value : nil
         Self.checkLabels(field, isNumber: isNumber, hasLabels: labels != nil, hasSet: set != nil)
-        Self.checkKeys(field, source)
+        if let source { Self.checkKeys(field, source) }
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []
         self.set = set ?? []
         domain = Self.domain(source, labels, set)
         self.scale = scale
-        kind = field.value("kind", .choice(Self.kinds)) ?? (isNumber && labels == nil && set == nil ? .gauge : .state)
-        if kind != .counter { field.forbid(["wraps"], "is for 'kind: counter'") }
+        let stated = field.value("kind", .choice(Self.kinds))
+        kind = stated ?? (isNumber && labels == nil && set == nil ? .gauge : .state)
+        let isWrongKind = stated == nil && field.has("kind")
+        if kind != .counter, !isWrongKind { field.forbid(["wraps"], "is for 'kind: counter'") }
         wraps = field.value("wraps", .integer(1...64)).map { Int($0) }
         unknown = UnknownReader.patterns(field, type: type, signedBits: source?.signedBits)
-        omitted = Self.omitted(field, type)
+        omitted = source.flatMap { Self.omitted(field, $0.type) }
         table = ValueTableReader.table(field)
         clamp = ScaleReader.range(field, "clamp")
         range = ScaleReader.range(field, "range")
@@ -79,24 +81,24 @@ struct ValueFormat {
     }
 
     /// Reports keys that have no meaning for the source.
-    private static func checkKeys(_ field: MappingReader, _ source: FieldSource?) {
-        let type = source?.type
-        if source?.isAggregate == true {
+    private static func checkKeys(_ field: MappingReader, _ source: FieldSource) {
+        let type = source.type
+        if source.isAggregate {
             field.forbid(numeric + ["unknown"], "has no meaning for a value made of other metrics")
         }
-        if source?.isIncrease == true {
+        if source.isIncrease {
             field.forbid(["unknown", "table", "clamp"], "has no meaning for an increase")
         }
-        if source?.isFormula == true {
+        if source.isFormula {
             field.forbid(["scale", "offset", "unknown", "enum", "set", "base"], "is a part of the formula itself")
         } else {
             field.forbid(["decimals"], "is for 'formula'; other values have the digits of their scale")
         }
         if type == .decimal { field.forbid(["unknown"], "has no meaning for a number in ASCII digits") }
-        if type != nil, source?.isText != true {
+        if type != nil, !source.isText {
             field.forbid(["length"], "is for the types utf8, cstring, utf16, ascii and bytes")
         }
-        if type == nil, source != nil { field.forbid(["repeat", "length"], "is for fields that take bytes") }
+        if type == nil { field.forbid(["repeat", "length"], "is for fields that take bytes") }
     }
 
     /// Reads `omit`.
