@@ -26,6 +26,15 @@ struct NumberedGroupTests {
         #expect(errors.count == 1 && errors[0].hasPrefix(error), "\(errors)")
     }
 
+    @Test func `metrics after a numbered group do not count as its values`() throws {
+        let fields = [
+            "{repeat: 1, numbered: true, fields: [{metric: t, type: i8}]}", "{metric: battery, type: u8}",
+            "{metric: t, type: i8, when: left >= 1}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("10 50 20", by: profile) == ["t 16", "battery 80", "t_2 32"])
+    }
+
     @Test func `a field after a numbered group may continue its metric`() throws {
         let fields = [
             "{repeat: 1, numbered: true, fields: [{metric: t, type: i8}]}", "{metric: t, type: i8, when: left >= 1}",

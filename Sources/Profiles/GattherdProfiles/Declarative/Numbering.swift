@@ -48,7 +48,9 @@ struct Numbering: Hashable, Sendable {
         return .invalid(reason: "it has more than \(Self.most) values of '\(name)'; \(advice)")
     }
 
+    /// Returns the metric of the first value; metrics outside of the group are unchanged.
     private func base(of metric: Int) -> Int {
-        metric < first.lowerBound ? metric : first.lowerBound + (metric - first.lowerBound) % max(1, first.count)
+        let numbered = first.lowerBound..<first.lowerBound + Self.most * first.count
+        return numbered.contains(metric) ? first.lowerBound + (metric - first.lowerBound) % first.count : metric
     }
 }
