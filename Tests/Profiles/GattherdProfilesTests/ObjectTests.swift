@@ -98,6 +98,28 @@ struct ObjectTests {
         #expect(try DeclarativeText.decode("40", by: profile)[0].hasPrefix("truncated"))
     }
 
+    @Test func `an advertisement without a value is neither a reading nor a reject`() throws {
+        let text = """
+            contract: 1
+            profile: thing
+            advertisement:
+              - service_data: 181a
+                stream: thing
+                fields:
+                  - {flags: kind, type: u8}
+                  - {metric: x, type: u8, when: kind == 1}
+                  - {flags: n, type: u8, when: kind == 2}
+                  - {metric: growth, increase: n, when: kind == 2}
+            """
+        let profile = try DeclarativeText.compile(text)
+        #expect(try DeclarativeText.decode("01 05", by: profile) == ["x 5"])
+        #expect(try DeclarativeText.decode("03", by: profile) == [])
+        let explanation = try #require(ProfileTools.explain([[3]], characteristic: 0, of: profile))
+        #expect(explanation.rejection == nil && !explanation.isRepetition)
+        let second = try ProfileTools.decode([[2, 10], [2, 12]], characteristic: 0, of: profile)
+        #expect(second.map(\.value) == [.integer(2)])
+    }
+
     @Test func `a wrong length or checksum after an ignored advertisement is a reject`() throws {
         let text = """
             contract: 1

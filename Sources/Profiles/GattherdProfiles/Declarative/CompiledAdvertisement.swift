@@ -148,7 +148,7 @@ final class FrameDecoder {
         lastCount = count
         if isRepeated || memory.decryption?.isRepetition == true { return samples.removeSubrange(start...) }
         let counter = format.counter?.metric
-        guard samples[start...].contains(where: { $0.metric != counter }) else {
+        if format.program.numbering != nil, samples[start...].allSatisfy({ $0.metric == counter }) {
             throw .invalid(reason: "it has no object that the profile knows")
         }
         memory.acceptPayload()
