@@ -94,8 +94,24 @@ struct FormulaTests {
         )
     }
 
+    @Test(
+        arguments: [
+            ("type: u8, table: {0: 100, 255: 0}", .real(100)), ("type: u8, clamp: [5, 10]", .integer(5)),
+            ("type: u8, base: 2", .real(1)), ("type: i8, scale: 0.5, offset: -40", .real(-40)),
+            ("type: f32, offset: 5", .real(5)), ("type: sfloat", .real(0)), ("type: ascii, length: 2", .real(0)),
+            ("formula: f * 2, clamp: [3, 9]", .real(3)), ("from: f.0, enum: {0: shut, 1: open}", .text("shut")),
+        ] as [(String, SampleValue)]
+    )
+    func `an event falls back to the value that its field has for 0`(keys: String, value: SampleValue) throws {
+        let fields = ["{flags: f, type: u8}", "{metric: x, \(keys), kind: event, reset: 60s}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(profile.streams[0].metrics[0].reset == MetricReset(after: .seconds(60), value: value))
+    }
+
     @Test(arguments: [
         ("{metric: x, type: u8, enum: {1: open}, reset: 60s}", "'reset' needs a label for 0"),
+        ("{metric: x, type: u8, range: [1, 5], reset: 60s}", "'reset' needs a known value for 0"),
+        ("{metric: x, type: u8, unknown: 0, reset: 60s}", "'reset' needs a known value for 0"),
         ("{metric: x, type: utf8, reset: 60s}", "'reset' is for numbers, labels and booleans"),
         ("{metric: x, type: u8, repeat: rest, reset: 60s}", "a list cannot be reset"),
         ("{metric: x, type: u8, reset: 60}", "'60' is invalid"),

@@ -29,7 +29,7 @@ extension DecodeProgram {
             emit(conversions[step.conversion].outcome(ofFormula: value), step, &memory, &samples)
         case .reinterpret(let expression, let type):
             let pattern = UInt64(bitPattern: value(of: expression, cursor, &memory))
-            emit(number(type, pattern, step), step, &memory, &samples)
+            emit(conversions[step.conversion].outcome(of: type, pattern: pattern), step, &memory, &samples)
         case .increase(let rule, let position):
             guard let value = increase(rule, position, step, &memory) else { return }
             emit(DecodeOutcome(value), step, &memory, &samples)
@@ -75,11 +75,11 @@ extension DecodeProgram {
             let pattern = try cursor.bits(octets, isBigEndian)
             return try integer(pattern, octets, isSigned, step, &memory)
         case .real(let octets, let isBigEndian):
-            return number(type, try cursor.bits(octets, isBigEndian), step)
+            return conversions[step.conversion].outcome(of: type, pattern: try cursor.bits(octets, isBigEndian))
         case .sfloat:
-            return number(type, try cursor.bits(2, false), step)
+            return conversions[step.conversion].outcome(of: type, pattern: try cursor.bits(2, false))
         case .float:
-            return number(type, try cursor.bits(4, false), step)
+            return conversions[step.conversion].outcome(of: type, pattern: try cursor.bits(4, false))
         case .boolean:
             return Self.boolean(try cursor.u8())
         case .dateTime, .date:
@@ -96,23 +96,6 @@ extension DecodeProgram {
             return DecodeOutcome(.text(try cursor.terminatedText(octets: count)))
         case .text, .wideText, .octets:
             return DecodeOutcome(.text(try text(type, step, &cursor, &memory)))
-        }
-    }
-
-    /// Decodes a number that is not a plain integer.
-    private func number(_ type: FieldType, _ pattern: UInt64, _ step: Step) -> DecodeOutcome {
-        let (word, doubleWord) = (UInt16(truncatingIfNeeded: pattern), UInt32(truncatingIfNeeded: pattern))
-        switch type {
-        case .real(4, _):
-            return conversions[step.conversion].outcome(of: Float(bitPattern: doubleWord), pattern: pattern)
-        case .real:
-            return conversions[step.conversion].outcome(of: Double(bitPattern: pattern), pattern: pattern)
-        case .sfloat:
-            return conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: pattern)
-        case .float:
-            return conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
-        case .integer, .boolean, .dateTime, .date, .uuid, .text, .terminatedText, .wideText, .decimal, .octets:
-            return DecodeOutcome(.null)
         }
     }
 

@@ -8,6 +8,7 @@ struct ValueFormat {
 
     let unit: String?
     let kind: MetricKind
+    private let source: FieldSource?
     /// The width in bits of a counter that wraps.
     private let wraps: Int?
     private let unknown: [Conversion.Unknown]
@@ -34,6 +35,7 @@ struct ValueFormat {
     ///   - field: The field's mapping.
     ///   - source: The source of the raw value; `nil` after a reported error.
     init?(_ field: MappingReader, source: FieldSource?) {
+        self.source = source
         let type = source?.type
         let isNumber = source?.isNumber ?? true
         let labels = LabelReader.labels(field, "enum", source.map { $0.isWhole } ?? true, source?.rawRange)
@@ -61,12 +63,18 @@ struct ValueFormat {
         decimals = Int(field.value("decimals", .integer(0...9)) ?? Self.standardDecimals)
         isBoolean = source?.isBoolean == true || type == .boolean
         resetTime = field.value("reset", .duration(Self.resetTimes))
-        if resetTime != nil, labels?.contains(where: { $0.raw == 0 }) == false {
-            field.report("'reset' needs a label for 0, the value after this time", at: "reset")
+        checkReset(field)
+    }
+
+    /// Reports `reset` of a value that cannot fall back.
+    private func checkReset(_ field: MappingReader) {
+        guard let source, resetTime != nil else { return }
+        guard source.isNumber || isBoolean, !field.has("set") else {
+            return field.forbid(["reset"], "is for numbers, labels and booleans")
         }
-        if source.map({ !$0.isNumber && !isBoolean }) == true || set != nil {
-            field.forbid(["reset"], "is for numbers, labels and booleans")
-        }
+        guard reset?.value == .null else { return }
+        let kind = field.has("enum") ? "label for 0" : "known value for 0, within its 'range'"
+        field.report("'reset' needs a \(kind): the value after this time", at: "reset")
     }
 
     /// The keys that change a number.
@@ -113,12 +121,10 @@ struct ValueFormat {
 
     /// The end of an event: its value becomes false, the label of 0, or the number for 0.
     private var reset: MetricReset? {
-        guard let resetTime else { return nil }
-        if isBoolean { return MetricReset(after: resetTime, value: .boolean(false)) }
-        if let label = labels.first(where: { $0.raw == 0 }) {
-            return MetricReset(after: resetTime, value: .text(label.text))
-        }
-        return MetricReset(after: resetTime, value: scale.apply(to: 0))
+        guard let resetTime, let source else { return nil }
+        let isFlag = isBoolean && labels.isEmpty
+        let value: SampleValue = isFlag ? .boolean(false) : conversion(named: "").zero(of: source.action)
+        return MetricReset(after: resetTime, value: value)
     }
 
     /// True if implausible values are discarded.
