@@ -276,6 +276,24 @@ struct FieldTests {
         )
     }
 
+    @Test(
+        arguments: [
+            ([], 255, []), ([], 256, ["9"]), (["{metric: y, type: u8}"], 254, []),
+            (["{metric: y, type: u8}"], 255, ["10"]),
+        ] as [([String], Int, [String])]
+    )
+    func `a stream with more fields than the maximum is refused, with those of groups`(
+        first: [String],
+        count: Int,
+        lines: [String]
+    ) throws {
+        let skips = Array(repeating: "{skip: 1}", count: count - 1).joined(separator: ", ")
+        let group = "{when: left > 0, fields: [{metric: x, type: u8}, \(skips)]}"
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: first + [group]))
+        #expect(errors.map { String($0.prefix { $0 != ":" }) } == lines)
+        #expect(errors.allSatisfy { $0.hasSuffix("a stream has at most 256 fields, with those of its groups") })
+    }
+
     @Test func `octets can be skipped, and those after the last field are ignored`() throws {
         #expect(try DeclarativeText.decode("01 02 03 04", fields: "{skip: 2}", "{metric: x, type: u8}") == ["x 3"])
         #expect(try DeclarativeText.decode("01", fields: "{skip: 2}", "{metric: x, type: u8}").count == 1)

@@ -3,7 +3,7 @@ import GattherdYAML
 
 /// Compiles the fields of a characteristic into a program and its metrics.
 struct FieldCompiler {
-    static let maximumFields = 256
+    private static let maximumFields = 256
     private static let maximumMetrics = 128
     private static let kinds = ["metric", "flags", "skip", "fields", "objects", "decrypt", "deltas", "ignore"]
 
@@ -16,6 +16,8 @@ struct FieldCompiler {
     var names = FieldNames()
     let findings: ProfileFindings
     private let hasSender: Bool
+    /// The number of fields so far, without those of objects.
+    private var fieldCount = 0
     /// The position of a field that always consumes the rest of the payload.
     private var restTaken: YAMLPosition?
     private var isInGroup = false
@@ -41,6 +43,19 @@ struct FieldCompiler {
         for value in shared.names { _ = names.add(value.name, bits: value.bits, signedBits: value.signedBits) }
         program.sharedCount = shared.names.count
         program.registerCount = names.count
+    }
+
+    /// Compiles the fields of a stream or of a group; reports the first one beyond the maximum of a stream.
+    mutating func addFields(of owner: MappingReader) {
+        for node in owner.elements("fields") {
+            fieldCount += 1
+            if fieldCount <= Self.maximumFields {
+                add(node)
+            } else if fieldCount == Self.maximumFields + 1 {
+                let most = Self.maximumFields
+                findings.report("a stream has at most \(most) fields, with those of its groups", at: node.position)
+            }
+        }
     }
 
     mutating func add(_ node: YAMLNode) {
@@ -169,7 +184,7 @@ struct FieldCompiler {
         let (outside, first) = (restTaken, metrics.count)
         firstNumbered = field.value("numbered", .boolean) == true ? first : nil
         (isInGroup, makesLists, isInConditional) = (true, count != nil && !isNumbered, condition != nil)
-        for node in field.elements("fields").prefix(Self.maximumFields) { add(node) }
+        addFields(of: field)
         if isNumbered { number(metrics[first...], field) }
         (isInGroup, makesLists, firstNumbered, isInConditional) = (false, false, nil, false)
         restTaken = outside

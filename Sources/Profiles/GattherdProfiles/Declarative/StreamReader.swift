@@ -23,11 +23,7 @@ struct StreamReader {
     /// - Returns: The compiled fields; without those that have a reported error.
     func fields(_ shared: SharedValues, hasSender: Bool = false) -> FieldCompiler {
         var compiler = FieldCompiler(reader.findings, shared, hasSender: hasSender)
-        let nodes = reader.elements("fields")
-        if nodes.count > FieldCompiler.maximumFields {
-            reader.report("\(reader.title) has at most \(FieldCompiler.maximumFields) fields", at: "fields")
-        }
-        for node in nodes.prefix(FieldCompiler.maximumFields) { compiler.add(node) }
+        compiler.addFields(of: reader)
         compiler.removeUnusedReason()
         compiler.program.checksum = ChecksumReader(reader)?.checksum()
         if compiler.metrics.isEmpty && reader.findings.isEmpty {
