@@ -67,6 +67,20 @@ struct ProfileSkeletonTests {
         #expect(Set(profile.characteristics.map(\.stream)).count == nasty.count)
     }
 
+    @Test func `each stream of a Swift package has a function and metrics of its own`() throws {
+        let streams = ["Temp", "Temp", "Temp2", "Name", "Stream name"]
+        let found = streams.enumerated().map { index, text in
+            characteristic(BluetoothUUID(UInt16(0xFFF0 + index)), values: [1]) { $0.description = text }
+        }
+        let skeleton = SwiftSkeleton(ProfileSkeleton(name: "probe", origin: "a probe", characteristics: found))
+        let source = skeleton.files(gattherd: "/gattherd").map(\.text).joined()
+        let functions = source.matches(of: /static func (\w+)\(_ payload/).map { String($0.1) }
+        #expect(functions == ["temp", "temp2", "temp2_2", "streamName", "streamName_2"])
+        let metrics = source.matches(of: /enum (\w+): Int, MetricSet/).map { String($0.1) }
+        #expect(metrics.count == streams.count && Set(metrics).count == streams.count)
+        for function in functions { #expect(source.contains("decode: \(function)),")) }
+    }
+
     @Test(arguments: [true, false])
     func `a characteristic that sent nothing may answer requests`(isSilent: Bool) throws {
         let values: [[UInt8]] = isSilent ? [] : [[1]]

@@ -11,9 +11,25 @@ package struct SwiftSkeleton: Sendable {
 
     private let name: String
     private let named: [(characteristic: SkeletonCharacteristic, stream: String)]
+    /// The function that decodes each stream.
+    private let functions: [String: String]
 
     package init(_ skeleton: ProfileSkeleton) {
         (name, named) = (skeleton.name, skeleton.named)
+        functions = Self.functions(of: skeleton.named.map(\.stream))
+    }
+
+    /// Returns a function's name for each stream; a name that an earlier stream has gets a number.
+    private static func functions(of streams: [String]) -> [String: String] {
+        var counts: [String: Int] = [:]
+        var functions: [String: String] = [:]
+        for stream in streams {
+            let name = camel(stream)
+            counts[name, default: 0] += 1
+            // No other name has an underscore.
+            functions[stream] = counts[name].flatMap { $0 > 1 ? "\(name)_\($0)" : nil } ?? name
+        }
+        return functions
     }
 
     /// Returns the files of the package.
@@ -122,8 +138,8 @@ package struct SwiftSkeleton: Sendable {
             words.append("subscribe: .\(characteristic.notifies ? "notify" : "indicate")")
         }
         if characteristic.isReadable { words.append(".readAtConnect") }
-        words.append("tests: \(Self.metrics(stream)).tests")
-        return ".init(\(words.joined(separator: ", ")), decode: \(Self.camel(stream)))"
+        words.append("tests: \(metrics(stream)).tests")
+        return ".init(\(words.joined(separator: ", ")), decode: \(function(stream)))"
     }
 
     /// The controls; commented out if there are streams, as their value types are unknown.
@@ -141,7 +157,7 @@ package struct SwiftSkeleton: Sendable {
     }
 
     private func decoder(_ characteristic: SkeletonCharacteristic, _ stream: String) -> String {
-        let (function, metrics) = (Self.camel(stream), Self.metrics(stream))
+        let (function, metrics) = (function(stream), metrics(stream))
         let heard = characteristic.values.map { "`\(SwiftGuess.spaced($0))`" }.joined(separator: ", ")
         return """
 
@@ -175,8 +191,10 @@ package struct SwiftSkeleton: Sendable {
         }.joined()
     }
 
-    private static func metrics(_ stream: String) -> String {
-        let function = camel(stream)
+    private func function(_ stream: String) -> String { functions[stream] ?? Self.camel(stream) }
+
+    private func metrics(_ stream: String) -> String {
+        let function = function(stream)
         return function.prefix(1).uppercased() + function.dropFirst() + "Metrics"
     }
 
