@@ -110,7 +110,7 @@ struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
     func matches(_ value: SampleValue) -> Bool {
         switch value {
         case .text(let actual): text == actual && !isNull
-        case .integer(let actual): isPlain && (Integers.parse(text) == actual || number == Double(actual))
+        case .integer(let actual): isPlain && integer == actual
         case .real(let actual): isPlain && number == actual
         case .boolean(let actual): isPlain && text == (actual ? "true" : "false")
         case .null: isNull
@@ -119,6 +119,8 @@ struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
 
     private var isNull: Bool { isPlain && ["null", "~", ""].contains(text) }
     private var number: Double? { Double(text) ?? Rational(text)?.value }
+    /// The value of an integer, also if it is written as `1e3` or `4/2`.
+    private var integer: Int64? { Integers.parse(text) ?? number.flatMap { Int64(exactly: $0) } }
 }
 
 extension SampleValue {

@@ -132,6 +132,21 @@ struct DeclarativeProfileTests {
         #expect(ProfileTools.runVectors(of: profile).first?.failure?.hasSuffix(told) == true)
     }
 
+    @Test(
+        arguments: [
+            ("01 00 00 00 00 00 20 00", "9007199254740993", true),
+            ("00 00 00 00 00 00 20 00", "9007199254740993", false),
+            ("01 00 00 00 00 00 20 00", "9007199254740992", false), ("E8 03 00 00 00 00 00 00", "1e3", true),
+            ("02 00 00 00 00 00 00 00", "4/2", true), ("02 00 00 00 00 00 00 00", "2.5", false),
+        ]
+    )
+    func `an expected integer is compared exactly`(hex: String, value: String, passes: Bool) throws {
+        let tests = "    tests: [{hex: \(hex), expect: {n: \(value)}}]"
+        let text = DeclarativeText.profile(fields: ["{metric: n, type: u64}"], more: tests)
+        let results = ProfileTools.runVectors(of: try DeclarativeText.compile(text))
+        #expect(results.map { $0.failure == nil } == [passes])
+    }
+
     @Test func `tests of a profile pass or report the difference`() {
         #expect(
             ProfileTools.runVectors(of: profile).map(\.failure) == [
