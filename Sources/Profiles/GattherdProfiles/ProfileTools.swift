@@ -56,8 +56,7 @@ package enum ProfileTools {
             return decoder.rejection(of: message, characteristic: characteristic, into: &samples)
         }
         if let rejection = sequence.all.last?.rejection { throw rejection }
-        let metrics = profile.streams[characteristic].metrics
-        return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
+        return [NamedSample](samples, of: profile.streams[characteristic].metrics)
     }
 
     /// Returns the decoders and documents with which the tests of a declarative profile were compared.
@@ -90,6 +89,14 @@ package struct NamedSample: Hashable, Sendable {
     package init(metric: MetricDescriptor, value: SampleValue) {
         self.metric = metric
         self.value = value
+    }
+}
+
+extension [NamedSample] {
+    /// Creates the samples with the descriptions of their metrics, without samples of other metrics.
+    package init(_ samples: [Sample], of metrics: [MetricDescriptor]) {
+        self = samples.filter { metrics.indices.contains($0.metric) }
+            .map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }
 }
 

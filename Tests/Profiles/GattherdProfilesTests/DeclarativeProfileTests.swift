@@ -168,6 +168,13 @@ struct DeclarativeProfileTests {
         #expect(ProfileTools.characteristic("2a70", of: profile) == nil)
     }
 
+    @Test func `samples of metrics that a stream does not have are left out`() {
+        let metrics = [MetricDescriptor(name: "x")]
+        let samples = [-1, 0, 1].map { Sample(metric: $0, value: .integer(7)) }
+        let named = [NamedSample](samples, of: metrics)
+        #expect(named == [NamedSample(metric: metrics[0], value: .integer(7))])
+    }
+
     @Test func `an unknown characteristic is rejected`() {
         for index in [-1, 2, .max] {
             #expect(throws: PayloadError.self) { try decode(characteristic: index) }

@@ -110,8 +110,7 @@ struct ReplayDecoder {
         } catch {
             return .rejected(descriptor, profile: profile.name, reason: error.description)
         }
-        let named = samples.map { NamedSample(metric: descriptor.metrics[$0.metric], value: $0.value) }
-        return .decoded(descriptor, profile: profile.name, named)
+        return .decoded(descriptor, profile: profile.name, [NamedSample](samples, of: descriptor.metrics))
     }
 }
 

@@ -190,8 +190,7 @@ struct AdvertisementReplay {
         } catch {
             return .rejected(error.description)
         }
-        let metrics = profile.advertisements[index].metrics
-        let named = samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
+        let named = [NamedSample](samples, of: profile.advertisements[index].metrics)
         return named.isEmpty ? .repeated : .decoded(named)
     }
 }

@@ -66,7 +66,7 @@ struct LineDecoding {
 
     private func say(_ samples: [Sample], of position: Int) {
         let metrics = profile.streams[position].metrics
-        let named = samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
+        let named = [NamedSample](samples, of: metrics)
         guard !isJSON else { return Terminal.say(SampleText.json(named, metrics)) }
         let words = named.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
         Terminal.say(named.isEmpty ? "nothing new" : words)
