@@ -143,6 +143,7 @@ test-browser: build ## the dashboard in a headless Chromium, with 200 devices as
 	$(call install_packages,$(BROWSER_PACKAGES))
 	@python3 -B Tests/Browser/test_dashboard.py $(RELEASE) .build/browser
 	@python3 -B Tests/Browser/test_pages.py $(RELEASE) .build/browser
+	@python3 -B Tests/Browser/test_modules.py $(RELEASE) .build/browser
 
 test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine; FILTER chooses others
 	@$(BUILD_TESTS)

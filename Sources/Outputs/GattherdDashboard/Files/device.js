@@ -41,9 +41,9 @@ export class DevicePage {
     find("detail").replaceChildren();
   }
 
-  /** Builds the page again if the device came, left, or has other controls or profiles; else only updates it. */
+  /** Builds the page again if the device came, left, is missing, or has other controls or profiles; else updates it. */
   renew() {
-    if (this.shape !== this.shapeOf(this.device)) this.build();
+    if (!this.device || this.shape !== this.shapeOf(this.device)) this.build();
     else this.invalidate();
   }
 
