@@ -73,5 +73,34 @@ class ModuleTests(unittest.TestCase):
         self.assertEqual(self.page.text('#detail h2'), 'none')
 
 
+class FirstConnectionTests(unittest.TestCase):
+    """The page before its first message."""
+
+    def test_without_a_message_nothing_is_said_about_values_and_devices(self) -> None:
+        with Gateway(PROGRAMS, LAB) as gateway, Browser(1440, 900) as page:
+            page.command('Network.enable', {})
+            # A forwarded request comes from elsewhere: reading needs the token.
+            page.command('Network.setExtraHTTPHeaders', {'headers': {'X-Forwarded-For': '192.0.2.1'}})
+            page.open(gateway.url)
+            page.wait('return document.querySelector("#token").open')
+            page.run("""
+                // Each attempt that failed is shown once.
+                window.losses = 0;
+                new MutationObserver((changes) => { losses += changes.length; })
+                  .observe(document.body, { attributeFilter: ["data-live"] });
+            """)
+            page.click('#token-cancel')
+            page.wait('return losses > 1')
+            self.assertFalse(page.run('return document.querySelector("#stale").checkVisibility()'))
+            self.assertFalse(page.run('return document.querySelector("#empty").checkVisibility()'))
+            page.click('#lock')
+            page.wait('return document.querySelector("#token").open')
+            page.type('#token-text', gateway.token)
+            page.click('#token [value=use]')
+            page.wait('return document.querySelectorAll(".card .value").length > 3')
+            page.type('#search', 'none')
+            self.assertEqual(page.text('#empty'), 'No device matches.')
+
+
 if __name__ == '__main__':
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -93,6 +93,7 @@ model.addEventListener("gateway", () => {
 
 // The stream
 
+/** The time of the last message; null before the first. */
 let lastSign = null;
 
 function showLive(state, words) {
@@ -100,9 +101,9 @@ function showLive(state, words) {
   setText(find("live"), words);
   const isLost = state === "lost";
   document.body.dataset.live = state;
+  if (!isLost) lastSign = model.now();
   find("stale").hidden = !isLost || lastSign === null;
   if (isLost && lastSign !== null) setText(find("stale"), `No connection: the values below are from ${moment(lastSign)}.`);
-  else lastSign = model.now();
 }
 
 /** Shows that the stream ended; asks for the token if it is needed, unless the user declined before. */

@@ -140,8 +140,9 @@ export class Devices {
       filter.button.setAttribute("aria-pressed", filter.kind === kind);
       filter.button.hidden = !numbers[filter.kind] && filter.kind !== kind;
     }
-    find("empty").hidden = shown > 0;
-    if (shown) return;
+    // Before the first snapshot the devices are unknown.
+    find("empty").hidden = shown > 0 || !this.model.status;
+    if (find("empty").hidden) return;
     find("empty").replaceChildren(...(this.items.size ? ["No device matches."]
       : ["No devices yet. ", make("a", { href: "#add" }, "Add one that is in reach"), "."]));
   }
