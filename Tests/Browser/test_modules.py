@@ -72,6 +72,81 @@ class ModuleTests(unittest.TestCase):
         self.page.run('snapshot([{ ...device, device: "none" }])')
         self.assertEqual(self.page.text('#detail h2'), 'none')
 
+    # The history of a device
+
+    BUTTONS = 'return [...document.querySelectorAll("[data-metric]")].map((each) => each.innerText)'
+
+    def test_a_device_without_values_since_the_start_has_the_metrics_of_its_history(self) -> None:
+        self.page.run("""
+            const ts = new Date(Date.now() - 60000).toISOString();
+            const row = (stream, metric, unit) => ({ ts, stream, metric, unit, n: 1, min: 7, mean: 7, max: 7 });
+            const stored = [row("meter", "power", "W"), row("battery", "battery_level", "%"), row("vendor", "battery_level", "V")];
+            answers.history = (query) => ({
+              rows: query.get("every") === "365d" ? [...stored, ...stored] : [row("meter", query.get("metric"), "W")], next: null,
+            });
+            snapshot([{ ...device, state: "waiting" }]);
+            show("lamp");
+        """)
+        self.page.wait(r'return /mean 7\sW/.test(document.querySelector(".readout").innerText)')
+        self.assertEqual(self.page.run(self.BUTTONS), ['power', 'battery level (battery)', 'battery level (vendor)'])
+        query = self.page.run('return requests.find((each) => each.includes("every=365d"))')
+        self.assertEqual(query, 'api/v1/history?device=lamp&since=365d&every=365d&limit=10000')
+        # The chart has two axes.
+        for name in ('battery/battery_level', 'vendor/battery_level'):
+            self.page.click(f'[data-metric="{name}"]')
+        self.assertEqual(self.page.run('return page.history.chosen'), ['power', 'vendor/battery_level'])
+
+    def test_a_device_without_history_is_asked_about_once(self) -> None:
+        self.page.run('snapshot([device]); show("lamp")')
+        count = 'return requests.filter((each) => each.includes("history")).length'
+        for _ in range(3):
+            self.page.run('page.history.update()')
+        self.assertEqual(self.page.run(count), 1)
+        self.assertTrue(self.page.run('return page.history.element.hidden'))
+
+    def test_a_failed_search_for_metrics_is_repeated(self) -> None:
+        self.page.run("""
+            answers.history = () => 500;
+            snapshot([device]);
+            show("lamp");
+        """)
+        self.page.wait('return requests.some((each) => each.includes("history"))')
+        self.page.run("""
+            const ts = new Date().toISOString();
+            answers.history = () => ({ rows: [{ ts, stream: "meter", metric: "power", unit: "W", mean: 7 }], next: null });
+        """)
+        self.page.wait('return !page.history.element.hidden')
+
+    def test_a_value_that_is_unknown_now_keeps_its_chart(self) -> None:
+        self.page.run("""
+            snapshot([{ ...device, values: { power: 7 } }]);
+            show("lamp");
+            window.button = document.querySelector("[data-metric=power]");
+            window.loads = 0;
+            page.history.load = (isRenewal) => { if (!isRenewal) loads += 1; };
+            for (const power of [null, 8, null]) {
+              model.receive("values", { lamp: { power } });
+              page.history.update();
+            }
+        """)
+        self.assertEqual(self.page.run('return [button.isConnected, page.history.element.hidden, loads]'), [True, False, 0])
+
+    def test_a_stream_that_sent_nothing_since_the_start_has_its_chart(self) -> None:
+        self.page.run("""
+            const metrics = (...names) => names.map(([metric, kind]) => ({ metric, unit: null, kind }));
+            const streams = [
+              { stream: "battery", metrics: metrics(["battery_level", "gauge"]) },
+              { stream: "scale", metrics: metrics(["weight", "gauge"], ["steps", "counter"], ["is_stable", "state"]) },
+            ];
+            snapshot([{ ...device, streams, values: { battery_level: 97 } }]);
+            show("lamp");
+        """)
+        self.assertEqual(self.page.run(self.BUTTONS), ['battery level', 'weight', 'steps'])
+        self.assertEqual(self.page.run('return page.history.chosen'), ['battery_level'])
+        # What the stream leaves out, the device may not have.
+        self.page.run('model.receive("values", { lamp: { weight: 80.5 } }); page.history.update()')
+        self.assertEqual(self.page.run(self.BUTTONS), ['weight', 'battery level'])
+
 
 class FirstConnectionTests(unittest.TestCase):
     """The page before its first message."""

@@ -1,11 +1,12 @@
 // The history of a device: ranges, metrics, a chart of them, a table, files.
 
+import { read } from "./api.js";
 import { intervalFor } from "./axes.js";
 import { Chart, rowWords, seriesLimit } from "./chart.js";
 import { make, setText } from "./dom.js";
 import { saveCSV, savePNG } from "./export.js";
 import { readSeries } from "./series.js";
-import { counted, metricWords, moment, sharedMetrics, sortedMetrics, withUnit } from "./words.js";
+import { counted, metricWords, moment, pairNames, sortedMetrics, withUnit } from "./words.js";
 
 const minute = 60000;
 const day = 1440 * minute;
@@ -18,11 +19,21 @@ const ranges = [
 const tableLimit = 500;
 /** The shortest range that a zoom shows, in milliseconds. */
 const shortest = 5000;
+/** The range in which stored metrics are looked for. */
+const longestRange = "365d";
+/** Rows in which they are looked for: one or two for each metric. */
+const storedLimit = 10000;
+/** Pause before stored metrics are looked for again after a failure, in milliseconds. */
+const retryPause = 5000;
+/** Kinds of metrics that are numbers, unless they are texts. */
+const quantities = ["gauge", "counter"];
 
 export class History {
   /** `attemptRead` runs a request and reports its failure. */
   constructor(model, name, attemptRead) {
     Object.assign(this, { model, name, attemptRead, range: ranges[1], zoomed: null, chosen: [], metrics: [], readout: "" });
+    /** The names of metrics that had a number, and the units of those that only history has. */
+    Object.assign(this, { known: new Set(), units: new Map(), isAsked: false, closing: new AbortController() });
     this.chart = new Chart((text) => this.say(text ?? this.summary ?? ""), (from, to) => this.zoom(from, to));
     this.line = make("p", { class: "readout", "aria-live": "polite" });
     this.choices = make("div", { class: "filters metrics", role: "group", "aria-label": "Metrics" });
@@ -59,23 +70,54 @@ export class History {
   /** The range in words. */
   get title() { return this.zoomed ? `${moment(this.zoomed.from)} to ${moment(this.zoomed.to)}` : this.range[0]; }
 
-  /** Offers the numeric metrics that have values by now. */
+  /** Offers the metrics that have had a number, or may have one in history. */
   update() {
     const { device } = this;
     if (!device) return;
-    const metrics = sortedMetrics(device).filter((metric) => typeof device.values[metric] === "number");
+    for (const [name, value] of Object.entries(device.values)) if (typeof value === "number") this.known.add(name);
+    const metrics = this.offered(device);
     this.element.hidden = !metrics.length;
+    if (!metrics.length) this.findStored();
     if (metrics.join() === this.metrics.join()) return;
     this.metrics = metrics;
     this.choices.replaceChildren(...metrics.map((metric) => make("button", {
       type: "button", "data-metric": metric, onclick: () => this.toggle(metric),
     }, make("i", { class: "swatch", "aria-hidden": "true" }), metricWords(metric))));
-    // A metric that another stream has by now is named by stream.
-    const shared = sharedMetrics(device.values);
-    this.chosen = this.chosen.filter((metric) => !shared.has(metric));
-    if (!this.chosen.length && metrics.length) this.chosen = [metrics[0]];
+    this.keepChosen();
+  }
+
+  /** Returns the names of the metrics to choose from, those that had a number first. */
+  offered(device) {
+    const names = [...expected(device).map((name) => [name, null]), ...[...this.known].map((name) => [name, 0])];
+    return sortedMetrics({ metrics: device.metrics, values: Object.fromEntries(names) });
+  }
+
+  /** Keeps the chosen metrics that are still offered by this name, or chooses the first one. */
+  keepChosen() {
+    const before = this.chosen.join();
+    this.chosen = this.chosen.filter((metric) => this.metrics.includes(metric));
+    if (!this.chosen.length) this.chosen = this.metrics.slice(0, 1);
     this.showChosen();
-    this.load();
+    if (this.chosen.join() !== before) this.load();
+  }
+
+  /** Finds the metrics of the last year in history, once: the newest values are those since the daemon's start. */
+  async findStored() {
+    if (this.isAsked) return;
+    this.isAsked = true;
+    const { signal } = this.closing;
+    const query = { device: this.name, since: longestRange, every: longestRange, limit: storedLimit };
+    const page = await this.attemptRead(() => read("history", query, signal));
+    if (signal.aborted) return;
+    if (!page) {
+      setTimeout(() => { this.isAsked = false; }, retryPause);
+      return;
+    }
+    pairNames(page.rows).forEach((name, index) => {
+      this.known.add(name);
+      this.units.set(name, page.rows[index].unit);
+    });
+    this.update();
   }
 
   /** Adds a metric to the chart or removes it; the last one cannot be removed, and of too many the oldest is. */
@@ -89,7 +131,7 @@ export class History {
 
   /** Returns the chosen metrics that fit beside another one: a chart has two axes, and so two units. */
   fitting(metric) {
-    const unit = (each) => this.device.unit(each);
+    const unit = (each) => this.device.unit(each) ?? this.units.get(each) ?? null;
     const others = [...new Set(this.chosen.map(unit))].filter((each) => each !== unit(metric));
     return this.chosen.filter((each) => unit(each) === unit(metric) || unit(each) === others[0]);
   }
@@ -132,7 +174,7 @@ export class History {
 
   /** Reads and shows the chosen metrics; repeats it while the range ends now. */
   async load(isRenewal = false) {
-    this.stop();
+    this.cancel();
     if (!this.chosen.length || !this.device) return;
     this.reading = new AbortController();
     const { signal } = this.reading;
@@ -148,9 +190,16 @@ export class History {
     if (!signal.aborted && !this.zoomed) this.timer = setTimeout(() => this.load(true), Math.min(60000, Math.max(3000, step / 3)));
   }
 
-  stop() {
+  /** Ends the requests of the chart. */
+  cancel() {
     clearTimeout(this.timer);
     this.reading?.abort();
+  }
+
+  /** Ends all requests, because the page is left. */
+  stop() {
+    this.cancel();
+    this.closing.abort();
   }
 
   show(series, from, to, step, isRenewal) {
@@ -169,6 +218,15 @@ export class History {
     this.table.replaceChildren(...rows.slice(0, tableLimit).map(([row, metric, unit]) =>
       make("tr", {}, make("td", {}, moment(row.time)), make("td", {}, metricWords(metric)), make("td", {}, rowWords(row, unit)))));
   }
+}
+
+/** Returns the names of quantities that may have numbers in history: of silent streams, and those unknown by now. */
+function expected({ streams, values }) {
+  const pairs = streams.flatMap(({ stream, metrics }) => metrics.map((metric) => ({ ...metric, stream })));
+  const names = pairNames(pairs);
+  const heard = new Set(pairs.filter((_, index) => names[index] in values).map(({ stream }) => stream));
+  return names.filter((name, index) =>
+    quantities.includes(pairs[index].kind) && (values[name] === null || !heard.has(pairs[index].stream)));
 }
 
 function summary({ metric, unit, rows }, isNamed) {

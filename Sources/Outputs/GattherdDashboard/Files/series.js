@@ -47,7 +47,9 @@ export async function readSeries(device, metric, range, signal) {
   if (to - from <= shortest) delete query.every;
   const { rows: found } = await read("history", query, signal);
   const rows = combined(found).map(row).filter(Boolean);
-  const series = { metric, unit: device.unit(metric), rows, isHeld: isSeldom(rows, step) };
+  // A device without a link since the daemon's start is not described yet.
+  const unit = device.unit(metric) ?? found.at(-1)?.unit ?? null;
+  const series = { metric, unit, rows, isHeld: isSeldom(rows, step) };
   if (!series.isHeld) return series;
   const before = await lastBefore(device, metric, from, signal);
   if (before) rows.unshift({ ...before, time: from, isCarried: true });

@@ -55,6 +55,15 @@ export function valueNames(values) {
   return Object.keys(values).filter((name) => !shared.has(name));
 }
 
+/** Returns the names of values for all pairs of a stream and a metric that a device has. */
+export function pairNames(pairs) {
+  const streams = new Map();
+  for (const { stream, metric } of pairs) streams.set(metric, (streams.get(metric) ?? new Set()).add(stream));
+  // The signal strength is one metric of the device, although each advertisement has it.
+  const isShared = (metric) => metric !== "rssi" && streams.get(metric).size > 1;
+  return pairs.map(({ stream, metric }) => (isShared(metric) ? `${stream}/${metric}` : metric));
+}
+
 /** Returns the name under which `values` have a stream's metric. */
 export const valueName = (values, stream, metric) => (sharedMetrics(values).has(metric) ? `${stream}/${metric}` : metric);
 
