@@ -72,6 +72,18 @@ class ModuleTests(unittest.TestCase):
         self.page.run('snapshot([{ ...device, device: "none" }])')
         self.assertEqual(self.page.text('#detail h2'), 'none')
 
+    def test_a_device_without_readings_was_last_heard_when_it_advertised(self) -> None:
+        heard = self.page.run("""
+            const last_heard = "2026-11-21T03:00:00.900000Z";
+            model.receive("snapshot", { devices: [{ ...device, last_heard }], events: [], status: {}, now: "2026-11-21T03:00:01Z" });
+            const seconds = Date.parse("2026-11-21T03:00:00Z") / 1000;
+            return [[0, 0], [0, 0, null, seconds], [0, 0, -60, seconds + 5], [0, 0, -60], [1, 0]].map((counts) => {
+              model.receive("gateway", { now: "2026-11-21T03:00:09Z", status: {}, counts: { lamp: counts }, records: {} });
+              return new Date(model.devices.get("lamp").lastHeard).toISOString().slice(17);
+            });
+        """)
+        self.assertEqual(heard, ['00.900Z', '00.900Z', '05.000Z', '05.000Z', '09.000Z'])
+
     # The history of a device
 
     BUTTONS = 'return [...document.querySelectorAll("[data-metric]")].map((each) => each.innerText)'

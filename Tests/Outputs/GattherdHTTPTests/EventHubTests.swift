@@ -114,6 +114,18 @@ import Testing
         }
     }
 
+    @Test func `a reader follows the last advertisements of devices without readings`() async throws {
+        backend.update { status in
+            for index in status.devices.indices { status.devices[index].lastHeard = "2026-11-21T03:00:59.500000Z" }
+        }
+        try await serve { _, port in
+            let client = try Self.listen(port)
+            _ = Self.next("snapshot", client)
+            let counts = #""counts":{"dial":[0,0,null,1795230059],"strap":[0,0,-58,1795230059]}"#
+            #expect(Self.next("gateway", client).contains(counts))
+        }
+    }
+
     @Test func `each of several readers receives all changes`() async throws {
         try await serve { [live] _, port in
             live.update(LiveFixtures.link("strap", .waiting))

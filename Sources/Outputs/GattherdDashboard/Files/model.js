@@ -128,7 +128,7 @@ export class Model extends EventTarget {
   receive_gateway(data) {
     this.applyGateway(data);
     const at = Date.parse(data.now);
-    for (const [name, [readings, rejects, rssi]] of Object.entries(data.counts)) {
+    for (const [name, [readings, rejects, rssi, heard]] of Object.entries(data.counts)) {
       const device = this.devices.get(name);
       if (!device) continue;
       if (this.countedAt !== null && at > this.countedAt) {
@@ -136,6 +136,8 @@ export class Model extends EventTarget {
         device.rate = device.rate * 0.7 + rate * 0.3;
       }
       if (device.rejects !== rejects || (rssi != null && rssi !== device.rssi)) this.emit("device", name);
+      // Whole seconds: the snapshot may have a later time of the same advertisement.
+      if (heard) device.lastHeard = Math.max(device.lastHeard, heard * 1000);
       if (device.readings !== readings) device.lastHeard = at;
       device.records = data.records[name] ?? [];
       device.rssi = rssi ?? device.rssi;

@@ -21,8 +21,7 @@ enum EventMessage {
         }
     }
 
-    /// The status of adapters, history and broker, and by device the numbers of readings and rejects, its RSSI,
-    /// and the downloads of its stored records.
+    /// The status of adapters, history and broker, and by device its counts and the downloads of its stored records.
     static func gateway(_ status: DaemonStatus, now: Timestamp) -> [UInt8] {
         message("gateway") { writer in
             writer.beginObject()
@@ -34,11 +33,7 @@ enum EventMessage {
             writer.beginObject()
             for device in status.devices {
                 writer.key(device.device)
-                writer.beginArray()
-                writer.integer(device.readings)
-                writer.integer(device.rejects)
-                if let rssi = device.rssi { writer.integer(rssi) }
-                writer.endArray()
+                writeCounts(of: device, to: &writer)
             }
             writer.endObject()
             writer.key("records")
@@ -51,6 +46,19 @@ enum EventMessage {
             writer.endObject()
             writer.endObject()
         }
+    }
+
+    /// Writes the numbers of readings and rejects, the RSSI, and the last advertisement in whole seconds since 1970.
+    ///
+    /// The array ends with the last of these that is known: all clients receive it every second.
+    private static func writeCounts(of device: DaemonStatus.Device, to writer: inout JSONWriter) {
+        let heard = device.lastHeard.flatMap { Timestamp(rfc3339: $0.utf8) }
+        writer.beginArray()
+        writer.integer(device.readings)
+        writer.integer(device.rejects)
+        if device.rssi != nil || heard != nil { writer.optional(device.rssi) { $0.integer($1) } }
+        if let heard { writer.integer(heard.microseconds / 1_000_000) }
+        writer.endArray()
     }
 
     /// The newest values of the streams that had readings, by device and metric; see ``NamedValues``.
