@@ -11,7 +11,7 @@ from test_dashboard import PROGRAMS
 
 SETUP = """
     const url = arguments[0];
-    document.body.innerHTML = '<div id="detail"></div>';
+    document.body.innerHTML = '<div id="detail"></div><div id="log"></div><div id="configuration"></div>';
     window.requests = [];
     // Responses by the name of a resource: an object, or the status of a failure.
     window.answers = { history: () => ({ rows: [], next: null }) };
@@ -31,7 +31,7 @@ SETUP = """
       }
     };
     return (async () => {
-      for (const name of ["model", "device"]) {
+      for (const name of ["model", "device", "log", "configuration"]) {
         Object.assign(window, await import(`${url}${name}.js`));
       }
       window.model = new Model();
@@ -158,6 +158,62 @@ class ModuleTests(unittest.TestCase):
         # What the stream leaves out, the device may not have.
         self.page.run('model.receive("values", { lamp: { weight: 80.5 } }); page.history.update()')
         self.assertEqual(self.page.run(self.BUTTONS), ['weight', 'battery level'])
+
+    # Log and configuration
+
+    def test_a_log_that_could_not_be_read_is_read_again_with_the_next_snapshot(self) -> None:
+        self.page.run("""
+            window.entries = () => [{ ts: new Date().toISOString(), level: "info", message: "started", fields: {} }];
+            window.logPage = new LogPage(model, attempt);
+            answers.log = entries;
+            logPage.open(null);
+        """)
+        shown = 'return logPage.list.textContent.includes("started") && logPage.status.textContent'
+        self.page.wait('return logPage.list.children.length === 1')
+        self.page.run('answers.log = () => { throw new TypeError("no connection"); }; return logPage.load()')
+        self.assertEqual(self.page.run(shown), 'The log cannot be read now. Try again')
+        self.page.run('answers.log = entries; snapshot([device])')
+        self.page.wait('return logPage.status.textContent === ""')
+        self.page.run('answers.log = () => 401; return logPage.load()')
+        self.assertEqual(self.page.run(shown), 'The log is shown with the token. Show')
+        requested = self.page.run("""
+            requests.length = 0;
+            snapshot([device]);
+            logPage.close();
+            return requests.length;
+        """)
+        self.assertEqual(requested, 0)
+
+    def test_a_configuration_that_could_not_be_read_is_read_again_with_the_next_snapshot(self) -> None:
+        self.page.run("""
+            const lost = () => { throw new TypeError("no connection"); };
+            Object.assign(window, { lost, files: () => ({ files: ["gattherd.yaml"] }) });
+            answers["configuration/check"] = () => ({ findings: [], restart_needed: [] });
+            answers["configuration/file"] = lost;
+            window.form = new ConfigurationPage(model, attempt);
+        """)
+        for answer, words in (('lost', 'cannot be read now.'), ('() => 401', 'is shown with the token.')):
+            self.page.run(f'answers.configuration = {answer}; return form.open(null)')
+            self.assertEqual(self.page.run('return form.message.textContent'), f'The configuration {words} Try again')
+        self.page.run('snapshot([device])')
+        self.assertEqual(self.page.run('return requests.length'), 2)
+        self.page.run('answers.configuration = lost; return form.open(null)')
+        self.page.run('answers.configuration = files; snapshot([device])')
+        self.page.wait('return form.message.textContent === "gattherd.yaml cannot be shown. Try again"')
+        self.page.run('answers["configuration/file"] = () => ({ text: "gateway: lab", version: "1" }); snapshot([device])')
+        self.page.wait('return form.editor.value === "gateway: lab" && !form.editor.disabled')
+        # A page that is left reads nothing.
+        requested = self.page.run("""
+            answers.configuration = lost;
+            return form.open("gattherd.yaml").then(() => {
+              form.close();
+              requests.length = 0;
+              snapshot([device]);
+              clearTimeout(form.timer);
+              return requests.length;
+            });
+        """)
+        self.assertEqual(requested, 0)
 
 
 class FirstConnectionTests(unittest.TestCase):

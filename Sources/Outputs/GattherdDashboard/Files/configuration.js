@@ -11,9 +11,10 @@ import { counted } from "./words.js";
 const checkPause = 500;
 
 export class ConfigurationPage {
-  /** `attempt(action)` runs a request and reports its failure. */
+  /** `attempt(action, onFailure)` runs a request and reports its failure. */
   constructor(model, attempt) {
-    Object.assign(this, { model, attempt, files: [], file: null, saved: "", version: null, findings: [] });
+    Object.assign(this, { model, attempt, files: [], file: null, saved: "", version: null, findings: [], retry: null });
+    model.addEventListener("devices", () => this.retry?.());
     model.addEventListener("gateway", () => { if (this.state) this.showState(); });
     window.addEventListener("beforeunload", (event) => { if (this.isChanged) event.preventDefault(); });
   }
@@ -29,9 +30,13 @@ export class ConfigurationPage {
     }
     this.build();
     const opened = this.newest = {};
-    const list = await this.attempt(() => read("configuration"));
+    let failure = null;
+    const list = await this.attempt(() => read("configuration"), (error) => { failure = error; });
     if (opened !== this.newest) return;
-    if (!list) return this.say("The configuration is shown with the token.", () => this.open(name));
+    if (!list) {
+      const words = failure?.wantsToken ? "The configuration is shown with the token." : "The configuration cannot be read now.";
+      return this.say(words, failure, () => this.open(name));
+    }
     this.files = list.files;
     this.canRestart = list.can_restart;
     this.showState();
@@ -40,8 +45,11 @@ export class ConfigurationPage {
     await this.load(name ?? list.files[0]);
   }
 
-  /** Closes the dialog: while it is open, a page that hides it could not be used. */
-  close() { this.newFile.element.close(); }
+  /** Ends reading, and closes the dialog: while it is open, a page that hides it could not be used. */
+  close() {
+    Object.assign(this, { newest: {}, retry: null });
+    this.newFile.element.close();
+  }
 
   /** Builds the page without a file: its editor is disabled until one is loaded. */
   build() {
@@ -71,13 +79,15 @@ export class ConfigurationPage {
         make("div", { class: "half" },
           make("label", { for: "configuration-text", class: "unseen" }, "Text of the file"), this.editor,
           make("div", { class: "buttons" }, this.undo, this.apply), this.list, this.changes))), this.newFile.element);
-    Object.assign(this, { file: null, saved: this.editor.value, version: null, findings: [] });
+    Object.assign(this, { file: null, saved: this.editor.value, version: null, findings: [], retry: null });
     this.showState();
   }
 
-  say(words, retry) {
+  /** Says why there is no text. Unless the token is missing, `retry` is called after the next snapshot. */
+  say(words, failure, retry) {
     this.editor.disabled = true;
-    this.message.replaceChildren(words, ...(retry ? [" ", make("button", { type: "button", onclick: retry }, "Try again")] : []));
+    this.retry = failure?.wantsToken ? null : retry;
+    this.message.replaceChildren(words, " ", make("button", { type: "button", onclick: retry }, "Try again"));
   }
 
   showFiles(chosen) {
@@ -118,10 +128,13 @@ export class ConfigurationPage {
   /** Reads a file into the editor; only the newest answer counts. A new file begins empty. */
   async load(file) {
     const loaded = this.newest = {};
+    this.retry = null;
     const isNew = this.isNew(file);
-    const content = isNew ? { text: "", version: null } : await this.attempt(() => read("configuration/file", { file }));
+    let failure = null;
+    const content = isNew ? { text: "", version: null }
+      : await this.attempt(() => read("configuration/file", { file }), (error) => { failure = error; });
     if (loaded !== this.newest) return;
-    if (!content) return this.say(`${file} cannot be shown.`, () => this.load(file));
+    if (!content) return this.say(`${file} cannot be shown.`, failure, () => this.load(file));
     this.editor.value = content.text;
     // The editor has its own line breaks; those of the file are written.
     const lineBreak = content.text.includes("\r\n") && !/(^|[^\r])\n/.test(content.text) ? "\r\n" : "\n";

@@ -13,10 +13,14 @@ const limit = 500;
 const pause = 3000;
 
 export class LogPage {
-  /** `attempt(action)` runs a request and reports its failure. */
+  /** `attempt(action, onFailure)` runs a request and reports its failure. */
   constructor(model, attempt) {
-    Object.assign(this, { model, attempt, isOpen: false, minimum: "info" });
-    model.addEventListener("devices", () => { if (this.isOpen) this.offerDevices(); });
+    Object.assign(this, { model, attempt, isOpen: false, isUnread: false, minimum: "info" });
+    model.addEventListener("devices", () => {
+      if (!this.isOpen) return;
+      this.offerDevices();
+      if (this.isUnread) this.load();
+    });
   }
 
   /** Shows the entries of one device, or all. */
@@ -54,16 +58,21 @@ export class LogPage {
 
   async load() {
     clearTimeout(this.timer);
+    this.isUnread = false;
     const { minimum, device } = this;
-    const entries = await this.attempt(() => read("log", { level: minimum, device, limit }));
+    let failure = null;
+    const entries = await this.attempt(() => read("log", { level: minimum, device, limit }), (error) => { failure = error; });
     if (!this.isOpen || minimum !== this.minimum || device !== this.device) return;
-    if (!entries) return this.offerRetry();
+    if (!entries) return this.offerRetry(failure);
     this.show(entries);
     this.timer = setTimeout(() => this.load(), pause);
   }
 
-  offerRetry() {
-    this.status.replaceChildren("The log is shown with the token. ", make("button", { type: "button", onclick: () => this.load() }, "Show"));
+  /** Says why the log is not shown. Unless the token is missing, it is read again after the next snapshot. */
+  offerRetry(failure) {
+    Object.assign(this, { isUnread: !failure?.wantsToken, newest: "" });
+    const [words, name] = this.isUnread ? ["The log cannot be read now. ", "Try again"] : ["The log is shown with the token. ", "Show"];
+    this.status.replaceChildren(words, make("button", { type: "button", onclick: () => this.load() }, name));
   }
 
   show(entries) {

@@ -42,25 +42,27 @@ export function askForToken(reason) {
 /** Asks for the token unless the user declined before; returns true if there is a new one. */
 export const askOnce = async (reason) => !isDeclined && askForToken(reason);
 
-/** Runs a request of the user; asks for the token if it is needed, and shows other errors. */
-export const attempt = (action) => run(action, () => true);
+/**
+ * Runs a request of the user; asks for the token if it is needed, and shows other errors. `onFailure(error)` receives
+ * the error of a request that failed for good.
+ */
+export const attempt = (action, onFailure) => run(action, () => true, onFailure);
 
 /** Runs a request of the page: like `attempt`, but a user who declined is not asked again. */
-export const attemptRead = (action) => run(action, () => !isDeclined);
+export const attemptRead = (action, onFailure) => run(action, () => !isDeclined, onFailure);
 
-async function run(action, mayAsk) {
+async function run(action, mayAsk, onFailure) {
   try {
     return await action();
   } catch (error) {
     if (error.name === "AbortError") return undefined;
-    if (!error.wantsToken) {
-      // A newer value replaced this one.
-      if (!(error.status === 409 && error.message.startsWith("superseded"))) toast(error.message);
-      return undefined;
-    }
-    if (!mayAsk()) return undefined;
     const reason = token.get() === null ? "This needs the token." : "The token is wrong.";
-    return (await askForToken(reason)) ? run(action, mayAsk) : undefined;
+    if (error.wantsToken && mayAsk() && await askForToken(reason)) return run(action, mayAsk, onFailure);
+    // A newer value replaced this one.
+    const isSuperseded = error.status === 409 && error.message.startsWith("superseded");
+    if (!error.wantsToken && !isSuperseded) toast(error.message);
+    onFailure?.(error);
+    return undefined;
   }
 }
 
