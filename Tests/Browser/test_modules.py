@@ -31,7 +31,7 @@ SETUP = """
       }
     };
     return (async () => {
-      for (const name of ["model", "device", "log", "configuration"]) {
+      for (const name of ["model", "device", "log", "configuration", "series"]) {
         Object.assign(window, await import(`${url}${name}.js`));
       }
       window.model = new Model();
@@ -158,6 +158,34 @@ class ModuleTests(unittest.TestCase):
         # What the stream leaves out, the device may not have.
         self.page.run('model.receive("values", { lamp: { weight: 80.5 } }); page.history.update()')
         self.assertEqual(self.page.run(self.BUTTONS), ['weight', 'battery level'])
+
+    def test_a_short_range_has_all_samples_of_a_fast_stream_or_summaries_of_all(self) -> None:
+        found = self.page.run("""
+            const from = Date.parse("2026-11-21T03:00:00Z");
+            const ts = (time) => new Date(time).toISOString();
+            // Pages as the gateway has them: the oldest rows first, up to 1 MiB.
+            const pages = (step) => (query) => {
+              const since = Date.parse(query.get("since"));
+              const length = query.get("every") ? 1000 : step;
+              const rows = [];
+              for (let time = since; time < from + 60000 && rows.length < 5000; time += length) {
+                rows.push({ ts: ts(time), ...(length === step ? { value: 1 } : { mean: 1, min: 1, max: 1, n: length / step }) });
+              }
+              const next = since + rows.length * length;
+              return { rows, next: next < from + 60000 ? ts(next) : null };
+            };
+            const lamp = { name: "lamp", unit: () => null };
+            const counts = [];
+            return (async () => {
+              for (const step of [5, 2]) {
+                answers.history = pages(step);
+                const { rows } = await readSeries(lamp, "power", { from, to: from + 60000, every: "1s", step: 1000 }, undefined);
+                counts.push([rows.length, rows.reduce((sum, row) => sum + row.n, 0), rows.at(-1).time - from]);
+              }
+              return counts;
+            })();
+        """)
+        self.assertEqual(found, [[12000, 12000, 59995], [60, 30000, 59000]])
 
     # Log and configuration
 

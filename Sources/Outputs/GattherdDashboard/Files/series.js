@@ -3,8 +3,10 @@
 import { read } from "./api.js";
 import { nameParts } from "./words.js";
 
-/** The most rows that the gateway returns. */
+/** The most rows of a page of history. */
 const rowLimit = 10000;
+/** The most rows of a series: a chart passes those of four to a function, and browsers limit its arguments. */
+const seriesRowLimit = 15000;
 /** Ranges up to this length are shown with each sample instead of summaries, in milliseconds. */
 const shortest = 60000;
 const minute = 60000;
@@ -36,6 +38,19 @@ export function combined(rows) {
   return all;
 }
 
+/** Reads rows of history page by page; null if there are too many. A page has at most 1 MiB, oldest rows first. */
+async function readRows(query, signal) {
+  const rows = [];
+  let { since } = query;
+  while (rows.length <= seriesRowLimit) {
+    const page = await read("history", { ...query, since, limit: rowLimit }, signal);
+    rows.push(...page.rows);
+    if (!page.next) break;
+    since = page.next;
+  }
+  return rows.length > seriesRowLimit ? null : rows;
+}
+
 /**
  * Reads a series for a chart. `metric` is the name of a value. `range` has `from`, `to`, `every` and `step`.
  * Values that seldom change hold until the next one; the last one before the range holds at its beginning, as a row
@@ -43,9 +58,9 @@ export function combined(rows) {
  */
 export async function readSeries(device, metric, range, signal) {
   const { from, to, every, step } = range;
-  const query = { device: device.name, ...nameParts(metric), since: text(from), until: text(to), every, limit: rowLimit };
-  if (to - from <= shortest) delete query.every;
-  const { rows: found } = await read("history", query, signal);
+  const query = { device: device.name, ...nameParts(metric), since: text(from), until: text(to), every };
+  const samples = to - from <= shortest ? await readRows({ ...query, every: null }, signal) : null;
+  const found = samples ?? await readRows(query, signal) ?? [];
   const rows = combined(found).map(row).filter(Boolean);
   // A device without a link since the daemon's start is not described yet.
   const unit = device.unit(metric) ?? found.at(-1)?.unit ?? null;
@@ -72,9 +87,8 @@ function isSeldom(rows, step) {
 async function lastBefore(device, metric, time, signal) {
   const last = async (from, to, every) => {
     const range = { since: text(from), until: text(Math.min(to, time)), every };
-    const query = { device: device.name, ...nameParts(metric), ...range, limit: rowLimit };
-    const { rows } = await read("history", query, signal);
-    return combined(rows).map(row).filter(Boolean).at(-1) ?? null;
+    const rows = await readRows({ device: device.name, ...nameParts(metric), ...range }, signal);
+    return combined(rows ?? []).map(row).filter(Boolean).at(-1) ?? null;
   };
   let found = await last(time - hour, time, "1m");
   if (!found) {
