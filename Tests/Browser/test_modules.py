@@ -31,7 +31,7 @@ SETUP = """
       }
     };
     return (async () => {
-      for (const name of ["model", "device", "log", "configuration", "series"]) {
+      for (const name of ["api", "model", "device", "log", "configuration", "series"]) {
         Object.assign(window, await import(`${url}${name}.js`));
       }
       window.model = new Model();
@@ -61,6 +61,20 @@ class ModuleTests(unittest.TestCase):
         self.page = self.enterContext(Browser(800, 600))
         self.page.open(self.gateway.url + 'healthz')
         self.page.run(SETUP, self.gateway.url)
+
+    # Requests
+
+    def test_only_requests_for_history_are_repeated_while_the_gateway_is_busy(self) -> None:
+        counts = self.page.run("""
+            const counts = {};
+            const names = ["doctor", "devices/lamp/why", "log", "history", "events", "rejects"];
+            return Promise.all(names.map(async (name) => {
+              answers[name] = () => (requests.filter((each) => each.includes(name)).length < 2 ? 503 : []);
+              await read(name).catch(() => {});
+              counts[name] = requests.filter((each) => each.includes(name)).length;
+            })).then(() => counts);
+        """)
+        self.assertEqual(counts, {'doctor': 1, 'devices/lamp/why': 1, 'log': 1, 'history': 2, 'events': 2, 'rejects': 2})
 
     # A device
 

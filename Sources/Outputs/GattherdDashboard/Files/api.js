@@ -42,7 +42,9 @@ export async function request(path, options = {}) {
 
 const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
-/** Attempts to read history while the gateway is busy with other requests for history. */
+/** Resources of history, which the gateway reads for few clients at once. */
+const shared = ["history", "events", "rejects"];
+/** Attempts to read one of them while the gateway is busy with others. */
 const attempts = 4;
 
 /** Reads a resource of the API as JSON. */
@@ -56,8 +58,8 @@ export async function read(name, query = {}, signal = undefined) {
       });
       return await response.json();
     } catch (error) {
-      // 503: other requests for history are being answered.
-      if (error.status !== 503 || attempt === attempts) throw error;
+      // 503: other requests for history are being answered, or a command or a change has failed.
+      if (error.status !== 503 || attempt === attempts || !shared.includes(name)) throw error;
       await new Promise((done) => { setTimeout(done, 500 + Math.random() * 500); });
     }
   }
