@@ -98,6 +98,35 @@ class ModuleTests(unittest.TestCase):
         """)
         self.assertEqual(heard, ['00.900Z', '00.900Z', '05.000Z', '05.000Z', '09.000Z'])
 
+    def test_new_rejects_appear_on_the_open_page(self) -> None:
+        self.page.run("""
+            answers.rejects = () => [];
+            snapshot([device]);
+            show("lamp");
+        """)
+        self.page.wait('return page.rejects.innerText.includes("No rejects")')
+        read = self.page.run("""
+            const ts = new Date().toISOString();
+            answers.rejects = () => [{ ts, device: "lamp", characteristic: "2a37", bytes: "ff", reason: "too short" }];
+            for (let rejects = 1; rejects < 6; rejects += 1) {
+              model.receive("gateway", { now: ts, status: {}, counts: { lamp: [0, rejects] }, records: {} });
+              page.update();
+            }
+            return requests.filter((each) => each.includes("rejects")).length;
+        """)
+        self.assertLessEqual(read, 2, 'many rejects are read at once')
+        self.page.wait('return page.rejects.innerText.includes("too short")')
+
+    def test_rejects_that_could_not_be_read_are_read_again(self) -> None:
+        self.page.run("""
+            answers.rejects = () => 500;
+            snapshot([device]);
+            show("lamp");
+        """)
+        self.page.wait('return page.rejects.innerText.includes("cannot be read now")')
+        self.page.run('answers.rejects = () => []')
+        self.page.wait('return page.rejects.innerText.includes("No rejects")')
+
     # The history of a device
 
     BUTTONS = 'return [...document.querySelectorAll("[data-metric]")].map((each) => each.innerText)'

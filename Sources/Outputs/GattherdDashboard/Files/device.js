@@ -12,6 +12,9 @@ import { address } from "./router.js";
 import { Explanation } from "./why.js";
 import { counted, linkSummary, metricWords, sortedMetrics, states, withUnit } from "./words.js";
 
+/** The shortest pause between two readings of the rejects, in milliseconds. */
+const rejectPause = 5000;
+
 export class DevicePage {
   /** `attempt` runs requests of the user, `attemptRead` those of the page; both report failures. */
   constructor(model, onCommand, attempt, attemptRead) {
@@ -65,6 +68,8 @@ export class DevicePage {
     this.facts = make("dl", { class: "facts" });
     this.controls = device.controls.map((control) => controlField(device, control, this.attempt));
     this.events = make("ol", { class: "list", tabindex: "0", "aria-label": "Events" });
+    // The rejects are first read after the events.
+    Object.assign(this, { rejectCount: null, rejectsDue: Infinity });
     this.rejects = make("ol", { class: "list", tabindex: "0", "aria-label": "Rejects" });
     this.history = new History(this.model, name, this.attemptRead);
     this.label = new LabelForm(device, this.attempt);
@@ -124,6 +129,7 @@ export class DevicePage {
     this.updateValues(device);
     this.downloads.update(device.records);
     this.history.update();
+    this.renewRejects();
   }
 
   updateFacts(device) {
@@ -175,8 +181,23 @@ export class DevicePage {
       this.older = older;
       this.showEvents();
     });
-    await this.attemptRead(() => fillRejects(rejects, name));
-    for (const list of [events, rejects]) if (!list.children.length) fillFailed(list);
+    if (this.events !== events) return;
+    if (!events.children.length) fillFailed(events);
+    this.rejectsDue = 0;
+    await this.renewRejects();
+  }
+
+  /** Reads the rejects if their number changed since they were read, or if that failed; not more often than the pause. */
+  async renewRejects() {
+    const { device, name, rejects } = this;
+    if (!device || device.rejects === this.rejectCount || performance.now() < this.rejectsDue) return;
+    this.rejectsDue = Infinity;
+    const count = device.rejects;
+    const isRead = await this.attemptRead(() => fillRejects(rejects, name).then(() => true));
+    if (this.rejects !== rejects) return;
+    if (isRead) this.rejectCount = count;
+    else if (!rejects.children.length) fillFailed(rejects);
+    this.rejectsDue = performance.now() + rejectPause;
   }
 
   /** Shows the events. While history has not been read, a list without events is not yet called empty. */
