@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GattherdLog
 import GattherdModel
+import Glibc
 import TestKit
 import Testing
 
@@ -97,6 +98,18 @@ struct MaintenanceTests {
 
     private func appendIfOpen(_ history: ReadingHistory?) async throws {
         if let history { try await append(batches: 20, to: history) }
+    }
+
+    @Test func `only the owner can read a backup, and a link in the place of its draft is not followed`() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.close()
+        let (copy, victim) = (folder.file("copy.db"), try folder.write("mine", to: "victim"))
+        try FileManager.default.createSymbolicLink(atPath: copy + ".part", withDestinationPath: victim)
+        try HistoryReader(path: folder.database).backUp(to: copy)
+        var status = stat()
+        #expect(unsafe lstat(copy, &status) == 0)
+        #expect(status.st_mode == S_IFREG | 0o600)
+        #expect(try String(contentsOf: URL(filePath: victim), encoding: .utf8) == "mine")
     }
 
     @Test func `a backup overwrites no file and leaves nothing after a failure`() async throws {

@@ -17,7 +17,6 @@ struct Backup {
             throw StoreFault("\(path): the file exists already; choose another name, or remove it")
         }
         let draft = path + ".part"
-        unsafe unlink(draft)
         do throws(StoreFault) {
             try copy(to: draft)
             try FileSync.file(draft)
@@ -31,9 +30,7 @@ struct Backup {
 
     private func copy(to path: String) throws(StoreFault) {
         try connection.execute("PRAGMA query_only = OFF")
-        try HistoryDatabase.copying(connection) { () throws(StoreFault) in
-            try Statement("VACUUM INTO ?1", on: connection).run(binding: path)
-        }
+        try HistoryDatabase.copy(connection, to: path)
         try connection.execute("PRAGMA query_only = ON")
         try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE).markAsCopy()
     }
@@ -139,9 +136,7 @@ public struct Restore {
     /// Creates a checked copy beside the database; returns the highest number in it.
     private mutating func copy(_ backup: SQLiteConnection) throws(StoreFault) -> Int64 {
         for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(draft + suffix) }
-        try HistoryDatabase.copying(backup) { () throws(StoreFault) in
-            try Statement("VACUUM INTO ?1", on: backup).run(binding: draft)
-        }
+        try HistoryDatabase.copy(backup, to: draft)
         let copy = try SQLiteConnection(path: draft, flags: SQLITE_OPEN_READWRITE)
         try HistoryDatabase.expectWhole(copy)
         try copy.markAsCopy()

@@ -1,5 +1,6 @@
 import CSQLite
 import GattherdModel
+import GattherdSync
 import Glibc
 
 /// Opens history's database for its writer, readers and maintenance, and verifies that it is one.
@@ -71,6 +72,24 @@ enum HistoryDatabase {
         } catch {
             if error.kind == .full { try expectWhole(connection) }
             throw error
+        }
+    }
+
+    /// Copies a snapshot without free pages to a new file, which only its owner can read.
+    ///
+    /// Replaces a file at `path` that a killed process left.
+    static func copy(_ connection: SQLiteConnection, to path: String) throws(StoreFault) {
+        unsafe unlink(path)
+        // SQLite would let all users read a file that it creates; it also writes to an empty one.
+        let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let code = errno
+            let remedy = "check that the directory exists and that this user may write to it"
+            throw StoreFault("\(path): cannot create: \(SystemError(code)); \(remedy)", StoreFault.Kind(errno: code))
+        }
+        close(descriptor)
+        try copying(connection) { () throws(StoreFault) in
+            try Statement("VACUUM INTO ?1", on: connection).run(binding: path)
         }
     }
 
