@@ -183,6 +183,34 @@ struct BackupCommandTests {
         withExtendedLifetime(lock) {}
     }
 
+    @Test func `a daemon with another history keeps its configuration until it is stopped`() async throws {
+        let old = try await HistoryFolder(seconds: 1)
+        let archive = try await backUp(old)
+        let (new, present) = (try TemporaryFolder(), "gateway: other\nhistory: {path: other.db}\n")
+        try write(present, to: new.file("gattherd.yaml"))
+        let lock = try HistoryLock(database: new.file("other.db"))
+        let refused = try await gattherd("restore", archive, in: new)
+        #expect(refused.code == 69)
+        #expect(refused.complaints.contains("uses \(new.file("other.db")); stop it first"), "\(refused)")
+        withExtendedLifetime(lock) {}
+        #expect(try text(new.file("gattherd.yaml")) == present)
+        #expect(!FileManager.default.fileExists(atPath: new.file("gattherd.db")))
+    }
+
+    @Test func `a stopped daemon's history does not matter to a restore, nor does another name of its folder`()
+        async throws
+    {
+        let old = try await HistoryFolder(seconds: 1)
+        let archive = try await backUp(old)
+        let new = try TemporaryFolder()
+        try FileManager.default.createSymbolicLink(atPath: new.file("alias"), withDestinationPath: new.path)
+        for path in ["other.db", "alias/gattherd.db"] {
+            try write("history: {path: \(path)}\n", to: new.file("gattherd.yaml"))
+            try new.write("", to: path + "-lock")
+            #expect(try await gattherd("restore", archive, in: new).code == 0, "\(path)")
+        }
+    }
+
     @Test(arguments: ["2>/dev/full", "2>&-", "2>&- >&- <&-"])
     func `a failure has its exit code, also if standard error cannot be written`(redirection: String) async throws {
         let folder = try TemporaryFolder()

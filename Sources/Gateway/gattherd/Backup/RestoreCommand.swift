@@ -26,7 +26,7 @@ extension CommandSpec {
             """,
         exits: [
             .data: "FILE is not a backup, or damaged", .noInput: "FILE cannot be read",
-            .unavailable: "the daemon uses the history; stop it first",
+            .unavailable: "the daemon uses the history of the backup or of the present configuration; stop it first",
             .cannotCreate: "this user may not replace the files", .inputOutput: "the disk is full or fails",
         ],
         examples: ["sudo systemctl stop gattherd && sudo gattherd restore /mnt/gattherd-2026-11-01.tar"],
@@ -61,8 +61,10 @@ struct RestoreCommand {
         let configuration = files.configuration
         let history = configuration.history.path.value
         let daemon = FileAccount.daemon(of: file, stateFolder: history.parentFolder)
+        let lock = try lockPresentHistory(besides: history)
         try makeStateFolder(history.parentFolder, daemon)
         try restore(folder, configuration, &files, daemon)
+        withExtendedLifetime(lock) {}
         report(manifest)
     }
 
@@ -94,6 +96,30 @@ struct RestoreCommand {
         try files.finish()
         try BondRestore(folder: bonds, time: now).run(folder)
         withExtendedLifetime(lock) {}
+    }
+
+    /// Locks the history of the present configuration, if the backup names another one.
+    ///
+    /// - Returns: The lock; `nil` if no daemon ever used such a history.
+    /// - Throws: ``CommandFailure`` if a daemon uses it, which would run on without its configuration.
+    private func lockPresentHistory(besides restored: String) throws(CommandFailure) -> HistoryLock? {
+        let present = file.parsedLeniently().configuration.history.path.value
+        guard let place = Self.lockFile(of: present), place != Self.lockFile(of: restored) else { return nil }
+        let owner = FileAccount.owner(of: present.parentFolder) ?? .current
+        do throws(StoreFault) {
+            return try owner.run { () throws(StoreFault) in try HistoryLock(database: present) }
+        } catch {
+            guard error.kind == .inUse else { return nil }
+            let words = "a daemon with this configuration uses \(present); stop it first"
+            throw CommandFailure(.unavailable, "gattherd restore: \(file.path): \(words)")
+        }
+    }
+
+    /// The real path of the file that a daemon locks; `nil` without one.
+    private static func lockFile(of database: String) -> String? {
+        guard let real = unsafe realpath(DatabaseName.resolved(database) + "-lock", nil) else { return nil }
+        defer { unsafe free(real) }
+        return unsafe String(cString: real)
     }
 
     /// Makes the folder of history as systemd would make it.
