@@ -228,20 +228,6 @@ import Testing
         #expect(device.title == "Window" && device.area == "Kitchen")
     }
 
-    @Test func `a key is written to a file that only the daemon reads`() async throws {
-        try await reloading([.done(waiting: [])]) {
-            let key = "0123456789abcdef 0123456789ABCDEF"
-            let members = #""address":"A4:C1:38:11:22:33","name":"shunt","key":"\#(key)""#
-            _ = try await devices.add(try request(members))
-        }
-        let path = folder.file("gattherd.d/shunt.key")
-        #expect(try text("gattherd.d/shunt.key") == "0123456789abcdef0123456789ABCDEF\n")
-        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
-        #expect(mode.map { "\($0)" } == "\(0o600)")
-        #expect(try text("gattherd.d/shunt.yaml").contains("    bind_key_file: 'gattherd.d/shunt.key'\n"))
-        #expect(try file.parsed().devices.last?.bindKeyFile?.value == path)
-    }
-
     @Test(arguments: [
         (#""address":"x","name":"a""#, "not a Bluetooth address"),
         (#""address":"A4:C1:38:11:22:33","name":"../a""#, "not a name of a device"),

@@ -42,6 +42,37 @@ final class ConfigurationEditor: Sendable {
         return (findings, running.configuration.sectionsThatDiffer(from: next))
     }
 
+    /// Checks a change that adds a file, and that of its secret, which is not there yet.
+    ///
+    /// - Throws: ``BackendError`` if such files exist, or with the first mistake.
+    func checkAddition(_ change: Change) throws(BackendError) {
+        let secret = change.secret.flatMap { isNamed($0.name) ? $0.name : nil }
+        for path in [change.source.name, secret].compactMap(\.self) {
+            guard unsafe access(path, F_OK) != 0 else {
+                throw BackendError(.conflict, "\(path) already exists; choose another name")
+            }
+        }
+        let findings = findings(with: change.source).findings.filter { finding in
+            change.secret == nil || finding.file != change.source.name || !finding.isAboutNamedFile
+        }
+        guard !findings.contains(where: { $0.severity == .error }) else { throw BackendError(findings) }
+    }
+
+    /// True if a device names the file of a secret, which then must not be replaced.
+    private func isNamed(_ path: String) -> Bool {
+        guard let place = Self.realPath(path) else { return false }
+        let devices = running.configuration.devices + file.parsedLeniently().configuration.devices
+        let named = devices.flatMap { [$0.pinFile, $0.bindKeyFile, $0.irkFile] }.compactMap { $0?.value }
+        return named.contains { Self.realPath($0) == place }
+    }
+
+    /// Returns the path of a file without symbolic links; `nil` without such a file.
+    private static func realPath(_ path: String) -> String? {
+        guard let real = unsafe realpath(path, nil) else { return nil }
+        defer { unsafe free(real) }
+        return unsafe String(cString: real)
+    }
+
     /// Runs `body`, which may block, on a thread of its own.
     func onThread<Value: Sendable>(
         _ body: @escaping @Sendable () -> Result<Value, BackendError>
@@ -135,9 +166,12 @@ final class ConfigurationEditor: Sendable {
     }
 
     /// Adds a file, after that of its secret: the daemon does not start with a file that names a missing one.
+    ///
+    /// The secret of a deleted device is replaced.
     private func add(_ change: Change) throws(BackendError) {
         if let secret = change.secret {
-            try adding(secret.name) { () throws(GatewayError) in try file.addSecret(secret) }
+            let isNamed = isNamed(secret.name)
+            try adding(secret.name) { () throws(GatewayError) in try file.addSecret(secret, replacesOld: !isNamed) }
         }
         do throws(BackendError) {
             try adding(change.source.name) { () throws(GatewayError) in try file.add(change.source) }
@@ -171,6 +205,16 @@ final class ConfigurationEditor: Sendable {
             try file.replace(ConfigSource(name: change.source.name, bytes: before.bytes))
         } catch {
             throw BackendError(writing: error)
+        }
+    }
+}
+
+extension ConfigError {
+    /// True for a mistake in a file that the configuration names, or in its permissions.
+    fileprivate var isAboutNamedFile: Bool {
+        switch problem {
+        case .file, .exposedSecret: true
+        default: false
         }
     }
 }

@@ -24,7 +24,9 @@ struct DeviceEditor: Sendable {
             throw BackendError(.forbidden, obstacle)
         }
         let change = ConfigurationEditor.Change(source: source, before: nil, secret: secret)
-        if secret == nil { try await check(change) }
+        try await editor.onThread { [editor] in
+            Result { () throws(BackendError) in try editor.checkAddition(change) }
+        }
         if !request.isPreview { _ = try await editor.apply(change) }
         return JSONWriter.bytes { writer in
             writer.beginObject()
@@ -33,11 +35,6 @@ struct DeviceEditor: Sendable {
             writer.member("text", String(decoding: source.bytes, as: UTF8.self))
             writer.endObject()
         }
-    }
-
-    private func check(_ change: ConfigurationEditor.Change) async throws(BackendError) {
-        let findings = try await editor.onThread { [editor] in .success(editor.findings(with: change.source).findings) }
-        guard !findings.contains(where: { $0.severity == .error }) else { throw BackendError(findings) }
     }
 
     private func proposal(

@@ -68,13 +68,18 @@ extension ConfigurationFile {
     }
 
     /// Makes the folder of further files if it is missing, then writes a secret, which only the daemon can read.
-    func addSecret(_ source: ConfigSource) throws(GatewayError) {
+    ///
+    /// - Parameters:
+    ///   - source: The secret with its path.
+    ///   - replacesOld: True to replace a file at that path.
+    /// - Throws: ``GatewayError`` if the file exists and is not to be replaced, or cannot be written.
+    func addSecret(_ source: ConfigSource, replacesOld: Bool) throws(GatewayError) {
         let model = try owner()
         do throws(FileError) {
             try makeFragmentFolder(model)
             let draft = try FileDraft(of: source.name, prefix: ".")
             try draft.write(source.bytes)
-            try draft.create()
+            if replacesOld { try draft.replace() } else { try draft.create() }
         } catch {
             throw Self.failure(source.name, error.code)
         }
