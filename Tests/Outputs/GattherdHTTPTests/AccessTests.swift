@@ -51,6 +51,15 @@ import Testing
         Row("numbers too large for an address", ["host": "127.0.0.256"], .unknownHost),
         Row("our own page", ["host": "127.0.0.1:8780", "origin": "http://127.0.0.1:8780"]),
         Row("our own page behind TLS", ["host": "localhost", "origin": "https://LOCALHOST"]),
+        Row(
+            "our own page behind a proxy on another port ($http_host of nginx)",
+            ["host": "gateway.lan:8443", "origin": "https://gateway.lan:8443"].merging(bearer) { $1 }
+        ),
+        Row(
+            "our own page behind a proxy that drops its port ($host of nginx)",
+            ["host": "gateway.lan", "origin": "https://gateway.lan:8443"].merging(bearer) { $1 },
+            .foreignOrigin
+        ),
         Row("another site's page", ["host": "127.0.0.1:8780", "origin": "http://evil.example"], .foreignOrigin),
         Row("a page of another port", ["host": "127.0.0.1:8780", "origin": "http://127.0.0.1:81"], .foreignOrigin),
         Row("a page without a site", ["host": "127.0.0.1:8780", "origin": "null"], .foreignOrigin),
