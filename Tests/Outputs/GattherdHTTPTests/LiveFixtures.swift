@@ -5,8 +5,12 @@ import GattherdModel
 enum LiveFixtures {
     static let time = Timestamp(microseconds: 1_795_230_000_000_000)
 
-    static func stream(_ device: String = "strap", metrics: [MetricDescriptor] = pulse) -> StreamDefinition {
-        StreamDefinition(device: device, profile: "heart-rate", stream: "heart_rate", metrics: metrics)
+    static func stream(
+        _ device: String = "strap",
+        profile: String = "heart-rate",
+        metrics: [MetricDescriptor] = pulse
+    ) -> StreamDefinition {
+        StreamDefinition(device: device, profile: profile, stream: "heart_rate", metrics: metrics)
     }
 
     static let pulse = [
@@ -35,7 +39,12 @@ enum LiveFixtures {
     /// A device that has these streams of ``battery(_:)``.
     static func description(batteries streams: [String]) -> DeviceDescription {
         let streams = streams.map { DeviceDescription.Stream(name: $0, metrics: battery($0).metrics) }
-        return DeviceDescription(device: "strap", address: "C0:FF:EE:00:00:01", streams: streams)
+        return DeviceDescription(
+            device: "strap",
+            address: "C0:FF:EE:00:00:01",
+            streams: streams,
+            profiles: ["test"]
+        )
     }
 
     static func link(_ device: String, _ state: LinkState, _ reason: LinkReason? = nil) -> LinkStatus {
@@ -61,7 +70,8 @@ enum LiveFixtures {
             device: "strap",
             address: "C0:FF:EE:00:00:01",
             streams: [stream],
-            controls: [dial] + others
+            controls: [dial] + others,
+            profiles: ["heart-rate"]
         )
     }
 }

@@ -74,9 +74,21 @@ import Testing
         #expect(live.snapshot.streams.map(\.stream.device) == ["other"])
     }
 
-    @Test func `a stream of a newly selected profile replaces the old one`() {
+    @Test func `values of a former profile are removed when the device is described with another`() {
+        for device in ["strap", "other"] {
+            let samples = [Sample(metric: 0, value: .integer(72))]
+            live.observe(LiveFixtures.batch(LiveFixtures.stream(device), samples))
+        }
+        var description = LiveFixtures.description
+        description.profiles = ["vendor-heart-rate"]
+        live.describe(description)
+        #expect(live.snapshot.streams.map(\.stream.device) == ["other"])
+    }
+
+    @Test(arguments: ["heart-rate", "vendor-heart-rate"])
+    func `a stream of a newly selected profile replaces the old one of its name`(profile: String) {
         live.observe(LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(72))]))
-        let other = LiveFixtures.stream(metrics: [MetricDescriptor(name: "other")])
+        let other = LiveFixtures.stream(profile: profile, metrics: [MetricDescriptor(name: "other")])
         live.observe(LiveFixtures.batch(other, [Sample(metric: 0, value: .null)]))
         #expect(live.snapshot.streams.map { $0.stream.metrics.map(\.name) } == [["other"]])
     }

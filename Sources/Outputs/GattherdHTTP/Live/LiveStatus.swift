@@ -63,11 +63,10 @@ package final class LiveStatus: Sendable {
 
     /// Adds a stream.
     ///
-    /// It replaces one of the same name, whose profile may have had other metrics.
+    /// It replaces the device's stream of that name, which another profile may have decoded, or with other metrics.
     private static func add(_ stream: StreamDefinition, in streams: inout [ObjectIdentifier: LiveStream]) {
         let former = streams.filter { _, live in
-            live.stream.device == stream.device && live.stream.profile == stream.profile
-                && live.stream.stream == stream.stream
+            live.stream.device == stream.device && live.stream.stream == stream.stream
         }
         for key in former.keys { streams[key] = nil }
         streams[ObjectIdentifier(stream)] = LiveStream(stream)
@@ -144,10 +143,11 @@ extension LiveStatus: Announcer {
         shared.withLock { shared in
             guard shared.descriptions[device.device] != device else { return }
             shared.descriptions[device.device] = device
-            // A removed stream has no newest value.
+            // A removed stream, or one of a former profile, has no newest value.
             let names = Set(device.streams.map(\.name))
             let removed = shared.streams.filter { _, live in
-                live.stream.device == device.device && !names.contains(live.stream.stream)
+                live.stream.device == device.device
+                    && !(names.contains(live.stream.stream) && device.profiles.contains(live.stream.profile))
             }
             for key in removed.keys { shared.streams[key] = nil }
             shared.newDevices.insert(device.device)
