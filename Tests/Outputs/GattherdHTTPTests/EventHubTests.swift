@@ -171,6 +171,40 @@ import Testing
         }
     }
 
+    /// Opens an event stream as a client of a proxy, or on this host.
+    private static func open(_ service: HTTPService, with token: String?) async throws -> EventChannel {
+        var headers = ["host": "localhost"]
+        if let token { headers.merge(["x-forwarded-for": "192.0.2.1", "authorization": "Bearer " + token]) { $1 } }
+        let response = await service.answer(HTTPRequest(.get, "/api/v1/events", headers: headers))
+        guard case .events(let channel) = response.content else { throw CancellationError() }
+        return channel
+    }
+
+    @Test func `a replaced token ends the event streams that were opened with it`() async throws {
+        let (old, new) = ("0123456789abcdef", "fedcba9876543210")
+        let token = Locked(AccessToken(old))
+        let access = AccessRules(isLoopback: true, names: [], token: token.withLock { $0 })
+        var limits = HTTPLimits()
+        limits.eventPeriod = .milliseconds(5)
+        let server = HTTPServer(host: "127.0.0.1", port: 0, limits: limits, log: .silent)
+        let service = HTTPService(backend, live: live, access: access, server: server, log: .silent)
+        let (remote, local) = (try await Self.open(service, with: old), try await Self.open(service, with: nil))
+        let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        remote.onArrival { arrived.yield() }
+        try await withThrowingDiscardingTaskGroup { group in
+            group.addTask { await service.hub.run() }
+            for await _ in arrivals { break }
+            #expect(!remote.isClosed)
+            token.withLock { $0 = AccessToken(new) }
+            for await _ in arrivals where remote.isClosed { break }
+            #expect(remote.dequeue(.max) == .end)
+            #expect(!local.isClosed)
+            let again = try await Self.open(service, with: new)
+            #expect(!again.isClosed)
+            group.cancelAll()
+        }
+    }
+
     @Test func `a slow reader skips messages and then receives a new snapshot`() async throws {
         var limits = HTTPLimits()
         limits.eventQueue = 100

@@ -10,6 +10,8 @@ import GattherdSync
 final class EventHub: Sendable {
     private struct Reader: Sendable {
         let channel: EventChannel
+        /// False once the token of the reader's request was replaced.
+        let isAllowed: @Sendable () -> Bool
         var hasSnapshot = false
     }
 
@@ -34,13 +36,16 @@ final class EventHub: Sendable {
         self.dropped = dropped
     }
 
-    /// Returns a channel for a new reader; `nil` if the limit is reached.
-    func subscribe() -> EventChannel? {
+    /// Adds a reader.
+    ///
+    /// - Parameter isAllowed: True as long as the reader may read; checked some times a second.
+    /// - Returns: The channel of the reader; `nil` if the limit is reached.
+    func subscribe(while isAllowed: @escaping @Sendable () -> Bool = { true }) -> EventChannel? {
         let channel = readers.withLock { readers -> EventChannel? in
             readers.removeAll { $0.channel.isClosed }
             guard readers.count < limits.eventStreams else { return nil }
             let channel = EventChannel(capacity: limits.eventQueue)
-            readers.append(Reader(channel: channel))
+            readers.append(Reader(channel: channel, isAllowed: isAllowed))
             return channel
         }
         arrived.yield()
@@ -52,6 +57,7 @@ final class EventHub: Sendable {
         for await _ in arrivals {
             var round = 0
             while hasReaders, !Task.isCancelled {
+                closeForbidden()
                 await publish(round)
                 round += 1
                 try? await Task.sleep(for: limits.eventPeriod, clock: .loop)
@@ -63,6 +69,17 @@ final class EventHub: Sendable {
         readers.withLock { readers in
             readers.removeAll { $0.channel.isClosed }
             return !readers.isEmpty
+        }
+    }
+
+    /// Closes the streams of readers that may read no more; messages that wait for them are not sent.
+    private func closeForbidden() {
+        readers.withLock { readers in
+            for reader in readers where !reader.isAllowed() {
+                reader.channel.dropQueued()
+                reader.channel.close()
+            }
+            readers.removeAll { $0.channel.isClosed }
         }
     }
 

@@ -26,7 +26,8 @@ extension HTTPService {
         }
         // libmicrohttpd would end the stream of a HEAD request with a chunk, which clients take for the next response.
         guard request.method != .head else { return HTTPResponse(200, type: HTTPResponse.eventStream, []) }
-        guard let channel = hub.subscribe() else {
+        let channel = hub.subscribe { [access] in access.refusal(of: request, for: .readers) == nil }
+        guard let channel else {
             return .error(503, "too many readers of the event stream; try again")
         }
         return HTTPResponse(events: channel).with("X-Accel-Buffering", "no")

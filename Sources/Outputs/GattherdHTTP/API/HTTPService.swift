@@ -6,7 +6,7 @@ package struct HTTPService: Sendable {
     let backend: any HTTPBackend
     let live: LiveStatus
     let hub: EventHub
-    private let access: AccessRules
+    let access: AccessRules
     private let server: HTTPServer
     private let log: Log
 
