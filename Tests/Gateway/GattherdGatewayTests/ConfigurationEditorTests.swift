@@ -204,6 +204,17 @@ import Testing
         #expect((file.path(named: name) != nil) == isKnown)
     }
 
+    @Test(arguments: [
+        ("gattherd.d/my sensors.yaml", true), ("gattherd.d/Küche.yaml", true), ("gattherd.d/+&?.yaml", true),
+        ("gattherd.d/.draft.yaml", false), ("gattherd.d/my notes.txt", false),
+    ])
+    func `a file that the daemon reads has its name, whatever the letters are`(name: String, isRead: Bool) throws {
+        #expect(file.path(named: name) == nil)
+        try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+        let path = try folder.write("devices: []\n", to: name)
+        #expect(file.path(named: name) == (isRead ? path : nil))
+    }
+
     // MARK: - Devices
 
     @Test func `a device is added in the same way as by the command line`() async throws {

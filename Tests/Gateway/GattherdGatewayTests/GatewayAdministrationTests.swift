@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdGateway
 
-/// Restarts that people at the dashboard request.
+/// Restarts and files of the configuration that people at the dashboard request.
 @Suite(.timeLimit(.minutes(1))) struct GatewayAdministrationTests {
     private let folder: TemporaryFolder
     private let file: ConfigurationFile
@@ -61,6 +61,22 @@ import Testing
             return
         }
         #expect(restart.isRequested)
+    }
+
+    @Test func `each listed file can be opened, and an unknown one cannot`() async throws {
+        try FileManager.default.createDirectory(atPath: file.fragmentFolder, withIntermediateDirectories: true)
+        try folder.write("devices: []\n", to: "gattherd.d/my sensors.yaml")
+        let administration = composition.http.administration
+        let list = String(decoding: await administration.configurationFiles(), as: UTF8.self)
+        #expect(list.contains(#""files":["gattherd.yaml","gattherd.d/my sensors.yaml"]"#))
+        let content = try await administration.configurationFile("gattherd.d/my sensors.yaml").get()
+        let text = String(decoding: content, as: UTF8.self)
+        #expect(text.contains(#""text":"devices: []\u000a""#))
+        guard case .failure(let error) = await administration.configurationFile("gattherd.d/your sensors.yaml") else {
+            Issue.record("a file that does not exist is opened")
+            return
+        }
+        #expect(error.kind == .notFound)
     }
 
     @Test(arguments: [("strap", ["strap"]), ("-strap", ["--", "-strap"]), ("--help", ["--", "--help"])])

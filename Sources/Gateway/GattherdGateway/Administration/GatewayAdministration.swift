@@ -91,10 +91,8 @@ struct GatewayAdministration: AdministrationBackend {
 
     func configurationFile(_ name: String) async -> Result<[UInt8], BackendError> {
         do throws(BackendError) {
-            let (file, path) = (editor.file, try path(name))
-            let text = try await editor.onThread {
-                Result { () throws(FileError) in try file.text(ofPath: path) }
-                    .mapError { BackendError(reading: $0) }
+            let (path, text) = try await editor.onThread { [self] in
+                Result { () throws(BackendError) in try content(ofFile: name) }
             }
             return .success(
                 JSONWriter.bytes { writer in
@@ -102,7 +100,7 @@ struct GatewayAdministration: AdministrationBackend {
                     writer.member("file", name)
                     writer.member("text", String(decoding: text.bytes, as: UTF8.self))
                     writer.member("version", text.version)
-                    writer.member("obstacle", file.obstacle(toReplacing: path))
+                    writer.member("obstacle", editor.file.obstacle(toReplacing: path))
                     writer.endObject()
                 }
             )
@@ -113,9 +111,8 @@ struct GatewayAdministration: AdministrationBackend {
 
     func check(_ draft: ConfigurationDraft) async -> Result<[UInt8], BackendError> {
         do throws(BackendError) {
-            let source = try source(draft)
-            let (findings, waiting) = try await editor.onThread { [editor] in
-                .success(editor.findings(with: source))
+            let (findings, waiting) = try await editor.onThread { [self] in
+                Result { () throws(BackendError) in editor.findings(with: try source(draft)) }
             }
             return .success(
                 JSONWriter.bytes { writer in
@@ -169,21 +166,21 @@ struct GatewayAdministration: AdministrationBackend {
 
     /// Returns the change of a draft, which must make a valid configuration.
     private func change(_ draft: ConfigurationDraft) async throws(BackendError) -> ConfigurationEditor.Change {
-        let source = try source(draft)
-        return try await editor.onThread { [editor] in
+        try await editor.onThread { [self] in
             Result { () throws(BackendError) in
+                let new = try source(draft)
                 var before: ConfigurationText?
                 do throws(FileError) {
-                    if draft.version != nil { before = try editor.file.text(ofPath: source.name) }
+                    if draft.version != nil { before = try editor.file.text(ofPath: new.name) }
                 } catch {
                     throw BackendError(reading: error)
                 }
                 guard before?.version == draft.version else {
                     throw BackendError(.conflict, "\(draft.file) was changed meanwhile; read it again")
                 }
-                let findings = editor.findings(with: source).findings
+                let findings = editor.findings(with: new).findings
                 guard !findings.contains(where: { $0.severity == .error }) else { throw BackendError(findings) }
-                return ConfigurationEditor.Change(source: source, before: before)
+                return ConfigurationEditor.Change(source: new, before: before)
             }
         }
     }
@@ -195,6 +192,17 @@ struct GatewayAdministration: AdministrationBackend {
         return ConfigSource(name: try path(draft.file), text: draft.text)
     }
 
+    /// Reads a file by its name.
+    private func content(ofFile name: String) throws(BackendError) -> (path: String, text: ConfigurationText) {
+        let path = try path(name)
+        do throws(FileError) {
+            return (path, try editor.file.text(ofPath: path))
+        } catch {
+            throw BackendError(reading: error)
+        }
+    }
+
+    /// Returns the path of a file by its name; lists the folder of further files.
     private func path(_ name: String) throws(BackendError) -> String {
         if let path = editor.file.path(named: name) { return path }
         let rule = "the files are \(editor.file.mainName) and gattherd.d/NAME.yaml"

@@ -21,9 +21,10 @@ extension ConfigurationFile {
     /// Returns the path of a file by its name in the folder of the configuration: that of the main file, or
     /// `gattherd.d/NAME.yaml`.
     ///
-    /// - Returns: The path; `nil` for any other name.
+    /// - Returns: The path; `nil` for any other name. A new file has letters of ASCII, digits, `-`, `_` and dots in its
+    ///   name.
     func path(named name: String) -> String? {
-        if name == mainName { return path }
+        if let known = paths.first(where: { self.name(ofPath: $0) == name }) { return known }
         let prefix = "gattherd.d/"
         guard name.hasPrefix(prefix), name.hasSuffix(".yaml"), !name.dropFirst(prefix.count).hasPrefix(".") else {
             return nil
