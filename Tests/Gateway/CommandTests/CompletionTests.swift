@@ -23,6 +23,22 @@ import Testing
         #expect(Self.words("nothing", "") == [])
     }
 
+    @Test func `the help of a command is completed like the command`() {
+        #expect(Self.words("he") == ["help"])
+        #expect(Self.words("").contains("help"))
+        #expect(Self.words("help", "st") == ["status"])
+        #expect(Self.words("help", "bond", "") == ["list", "forget"])
+        #expect(Self.words("help", "").contains("profile"))
+        #expect(!Self.words("help", "").contains("help"))
+        #expect(Self.words("help", "status", "") == [])
+    }
+
+    @Test func `options of the program come before any command`() {
+        #expect(Self.words("-") == ["--help", "--version"])
+        #expect(Self.words("--v") == ["--version"])
+        #expect(!Self.words("").contains("--version"))
+    }
+
     @Test func `an option is offered once`() {
         #expect(Self.words("status", "-") == ["--config", "--json", "--watch", "--help"])
         #expect(Self.words("status", "--json", "-") == ["--config", "--watch", "--help"])

@@ -40,7 +40,10 @@ struct Completion {
             guard let command = commands.first(where: { $0.name == name }) else { continue }
             return matching(arguments(of: command, Array(words.dropFirst(count))))
         }
-        return matching(names)
+        guard let first = words.first else {
+            return matching(prefix.hasPrefix("-") ? Self.programOptions : names(after: []) + [Self.help])
+        }
+        return matching(names(after: first == Self.help.word ? words.dropFirst() : words[...]))
     }
 
     private func matching(_ candidates: [Candidate]) -> [Candidate] {
@@ -49,8 +52,16 @@ struct Completion {
 
     // MARK: - Names
 
+    /// The word before the name of a command that is to be explained.
+    private static let help = Candidate(word: "help", help: "explain a command")
+
+    /// The options of the program without a command.
+    private static let programOptions = [
+        Candidate(word: "--help", help: "list all commands"), Candidate(word: "--version", help: "print the version"),
+    ]
+
     /// Returns the first words of commands, or the second words of a family.
-    private var names: [Candidate] {
+    private func names(after words: ArraySlice<String>) -> [Candidate] {
         guard words.count <= 1 else { return [] }
         let family = words.first.map { $0 + " " } ?? ""
         var seen: Set<String> = []
