@@ -102,7 +102,9 @@ import Testing
 
     @Test(arguments: faults)
     func `devices recover from a fault and other devices stay connected or recover`(fault: Fault) async throws {
-        try await SimulatedSupervisor.run { world in
+        var setup = SimulatedSupervisor.Setup()
+        setup.peripherals = "battery: 80"
+        try await SimulatedSupervisor.run(setup) { world in
             try await world.recover { try await fault.strike(world) }
             #expect(world.supervisor.counters.powerCycles.value == 0)
         }

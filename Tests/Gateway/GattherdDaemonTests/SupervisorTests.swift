@@ -268,9 +268,30 @@ struct Bench: Sendable {
         }
     }
 
+    /// Returns a bench whose device has a characteristic that no profile serves.
+    private func benchWithoutFittingProfile() throws -> Bench {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.isOptIn = true
+        return try Bench([profile])
+    }
+
+    @Test
+    func `a device whose services were not discovered is retried after a short pause`() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB, isRequired: true)])
+        let table = bench.central.state.withLock { $0.tables.removeValue(forKey: bench.address) }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .backingOff)
+            bench.central.state.withLock { $0.tables[bench.address] = table }
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(bench.announcer.statuses.state["strap"]?.contains(.failed) == false)
+        #expect(await bench.store.events.contains { $0.detail.contains("has discovered no services") })
+    }
+
     @Test
     func `a device without a fitting profile fails with the reason and its link is released`() async throws {
-        let bench = try Bench([])
+        let bench = try benchWithoutFittingProfile()
         try await bench.run {
             bench.powerOn()
             await bench.announcer.wait(for: "strap", .failed)
@@ -281,7 +302,7 @@ struct Bench: Sendable {
 
     @Test
     func `a link that is being ended when the daemon stops is ended`() async throws {
-        let bench = try Bench([])
+        let bench = try benchWithoutFittingProfile()
         bench.central.state.withLock { $0.hangingDisconnects = 1 }
         try await bench.run {
             bench.powerOn()

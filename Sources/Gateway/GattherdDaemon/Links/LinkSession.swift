@@ -83,6 +83,8 @@ struct LinkSession: Sendable {
         } catch {
             throw LinkFault(error, while: "resolving the GATT table")
         }
+        // BlueZ also reports services as resolved after a discovery that has failed.
+        guard !table.isEmpty else { throw LinkFault(.gattError, "bluetoothd has discovered no services") }
         return try ProfileAssignment(
             candidates: link.context.configuredDevices.profiles(for: link.device.name),
             areChosen: link.device.profileNames != nil,
