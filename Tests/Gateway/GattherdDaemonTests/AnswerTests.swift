@@ -107,6 +107,18 @@ import Testing
         #expect(await bench.store.events.contains { $0.detail.contains("bbbb: it does not notify; name the char") })
     }
 
+    @Test func `a task that the end of the link interrupts is not reported`() async throws {
+        let bench = try Bench([profile(write(try Self.rule(timeout: .seconds(3600))))])
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .write([5]))
+            bench.central.tell.yield(.disconnected(bench.id))
+            // The next session begins after the end of the first one.
+            await bench.central.wait(for: .write([5]), times: 2)
+        }
+        #expect(await bench.store.events.allSatisfy { $0.kind != "task" })
+    }
+
     @Test func `a refused required task fails the link`() async throws {
         let bench = try Bench([profile(write(try Self.rule(timeout: .milliseconds(1)), isRequired: true))])
         try await bench.run {

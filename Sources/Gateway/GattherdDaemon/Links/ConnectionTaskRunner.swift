@@ -81,6 +81,7 @@ struct ConnectionTaskRunner: Sendable {
         switch response {
         case .success: return
         case .refusal(let reason): throw BluetoothError(.notPermitted, "the device says: \(reason)")
+        case nil where Task.isCancelled: throw BluetoothError(.cancelled, "cancelled")
         case nil: throw BluetoothError(.notSupported, "no answer within \(exchange.rule.timeout)")
         }
     }
