@@ -142,6 +142,16 @@ struct AdapterReporter {
             (link.reason, link.detail) = (.adapterFull, detail)
             links.update(link)
         }
+        for name in before.subtracting(report.waiting).sorted() { clearFullness(of: name) }
+    }
+
+    /// Removes the reason of a device that waited for a slot, unless it waits for one of another adapter.
+    private func clearFullness(of name: String) {
+        guard var link = status.link(of: name), link.reason == .adapterFull, !status.isWaitingForSlot(name) else {
+            return
+        }
+        (link.reason, link.detail) = (nil, nil)
+        links.update(link)
     }
 
     /// Records once that an adapter is full and devices wait, and once that it has room again.

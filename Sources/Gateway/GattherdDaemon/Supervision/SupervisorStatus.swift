@@ -44,6 +44,11 @@ public final class SupervisorStatus: Sendable {
         shared.withLock { $0.reports[adapter] }
     }
 
+    /// True if a full adapter has no slot for the device.
+    func isWaitingForSlot(_ device: String) -> Bool {
+        shared.withLock { $0.reports.values.contains { $0.waiting.contains(device) } }
+    }
+
     public func link(of device: String) -> LinkStatus? {
         shared.withLock { $0.links[device] }
     }
