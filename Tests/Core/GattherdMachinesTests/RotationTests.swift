@@ -8,13 +8,14 @@ import Testing
     private func world(
         devices: Int,
         slots: Int,
+        adapters: Int = 1,
         seed: UInt64 = 1,
         rotation: Duration? = .seconds(300)
     ) throws -> SupervisorWorld {
         var policy = SupervisorMachine.Policy()
         policy.rotation = rotation
-        var world = try SupervisorWorld(devices: devices, seed: seed, policy: policy)
-        world.adapters[world.adapter]?.slots = slots
+        var world = try SupervisorWorld(devices: devices, adapters: adapters, seed: seed, policy: policy)
+        for address in world.addresses { world.adapters[address]?.slots = slots }
         world.start()
         return world
     }
@@ -40,6 +41,36 @@ import Testing
             #expect((fair * 7 / 10...fair * 13 / 10).contains(count), "\(name): \(count) minutes instead of \(fair)")
         }
         #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    /// Returns the number of times that each device made room for another one.
+    private func yields(_ world: SupervisorWorld) -> [String: Int] {
+        world.changes.mapValues { $0.count { $0.to == .backingOff && $0.reason == .rotated } }
+    }
+
+    @Test(arguments: 1...4 as ClosedRange<UInt64>)
+    func `of two full adapters, one makes room for a device that has waited for a period`(seed: UInt64) throws {
+        var world = try world(devices: 5, slots: 2, adapters: 2, seed: seed)
+        var times: [Duration] = []
+        for _ in 0..<10_800 {
+            world.run(for: .seconds(1))
+            let count = yields(world).values.reduce(0, +)
+            times += repeatElement(world.now, count: count - times.count)
+        }
+        let pauses = zip(times.dropFirst(), times).map { $0 - $1 }
+        #expect(pauses.allSatisfy { $0 >= .seconds(299) }, "\(pauses)")
+        #expect(world.names.allSatisfy { yields(world)[$0, default: 0] > 0 }, "\(yields(world))")
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test func `a device that has a link on one adapter does not wait for a slot of another`() throws {
+        var world = try world(devices: 5, slots: 2, adapters: 2)
+        for _ in 0..<3600 {
+            world.run(for: .seconds(2))
+            let ready = world.names.filter { world.state($0) == .ready }
+            #expect(ready.filter { world.machine.table.waitingSince($0) != nil } == [])
+        }
+        #expect(world.names.contains { world.readyCount[$0, default: 0] > 1 })
     }
 
     @Test func `the first devices keep their slots without turns`() throws {

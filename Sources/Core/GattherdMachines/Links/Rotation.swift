@@ -30,7 +30,8 @@ public struct Rotation: Equatable, Sendable {
     /// - Parameters:
     ///   - period: The minimum duration of a turn.
     ///   - ready: The adapter's ready links, and the time each became ready.
-    ///   - waiting: The devices that wait for a slot of the adapter; empty unless it is full.
+    ///   - waiting: The devices that wait for a slot of the adapter, without those for which another adapter has freed
+    ///     one; empty unless it is full.
     ///   - wanting: All devices that should be connected.
     ///   - now: The monotonic time.
     /// - Returns: The devices that make room, the one with the oldest link first.
@@ -51,6 +52,17 @@ public struct Rotation: Equatable, Sendable {
         let longest = entitled.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
         invited = Set(longest.prefix(freed.count).map(\.key))
         return chosen
+    }
+
+    /// Ends the wait of devices that other adapters have connected, and restarts that of the devices `invited` there.
+    public mutating func recordElsewhere(ready: Set<String>, invited: Set<String>, at now: Duration) {
+        for name in ready where waitingSince.removeValue(forKey: name) != nil { unused = 0 }
+        for name in invited where waitingSince[name] != nil { waitingSince[name] = now }
+    }
+
+    /// The devices for which slots were freed, while these count as reserved.
+    public func invited(at now: Duration) -> Set<String> {
+        freed.contains { now - $0.time < Self.grace } ? invited : []
     }
 
     /// The start of a device's wait; `nil` if it does not wait.

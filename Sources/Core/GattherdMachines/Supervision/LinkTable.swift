@@ -68,6 +68,25 @@ struct LinkTable: Sendable {
         }
     }
 
+    /// Returns the devices with a ready link on another adapter.
+    func readyElsewhere(than address: BluetoothAddress) -> Set<String> {
+        Set(devices.filter { $0.value.link.state == .ready && $0.value.adapter != address }.keys)
+    }
+
+    /// Returns the devices for which another adapter has freed a slot.
+    func invitedElsewhere(than address: BluetoothAddress, at now: Duration) -> Set<String> {
+        let others = adapters.filter { $0.key != address && $0.value.isPowered }.values
+        return others.reduce(into: []) { $0.formUnion($1.rotation.invited(at: now)) }
+    }
+
+    /// The adapters, that with the oldest ready link first.
+    var adaptersByOldestLink: [BluetoothAddress] {
+        let ages = adapters.keys.map { address in
+            (oldest: readyLinks(on: address).values.min() ?? .seconds(Int64.max), address: address)
+        }
+        return ages.sorted { ($0.oldest, $0.address) < ($1.oldest, $1.address) }.map(\.address)
+    }
+
     func hasRoom(_ address: BluetoothAddress, at now: Duration) -> Bool {
         guard let adapter = adapters[address], adapter.isUsable else { return false }
         let (links, attempts) = (links(on: address), queue.attempts(on: address))

@@ -267,8 +267,8 @@ public struct SupervisorMachine: Sendable {
         sendDueTimers(at: now, into: &effects)
         removeDismissed(into: &effects)
         grantTurns(at: now, into: &effects)
+        endExpiredLinks(at: now, into: &effects)
         for address in table.adapters.keys.sorted() {
-            endExpiredLinks(on: address, at: now, into: &effects)
             plan(address, at: now, into: &effects)
             report(address, into: &effects)
         }
@@ -314,11 +314,21 @@ public struct SupervisorMachine: Sendable {
     /// The time for which a link that made room stays away, so that waiting devices can be seen and connected.
     private static let yieldPause = Duration.seconds(30)
 
-    /// Ends expired links of a full adapter, one for each device that has waited long enough.
-    private mutating func endExpiredLinks(on address: BluetoothAddress, at now: Duration, into effects: inout [Effect])
-    {
+    /// Ends expired links of full adapters, one for each device that has waited long enough.
+    private mutating func endExpiredLinks(at now: Duration, into effects: inout [Effect]) {
         guard let period = policy.rotation else { return }
-        let waiting = table.waiting(on: address)
+        for address in table.adaptersByOldestLink { endExpiredLinks(on: address, period, at: now, into: &effects) }
+    }
+
+    private mutating func endExpiredLinks(
+        on address: BluetoothAddress,
+        _ period: Duration,
+        at now: Duration,
+        into effects: inout [Effect]
+    ) {
+        let (elsewhere, invited) = (table.readyElsewhere(than: address), table.invitedElsewhere(than: address, at: now))
+        table.adapters[address]?.rotation.recordElsewhere(ready: elsewhere, invited: invited, at: now)
+        let waiting = table.waiting(on: address).filter { !invited.contains($0) }
         let ready = table.readyLinks(on: address)
         let wanting = Set(table.devices.filter { $0.value.mayConnect }.keys)
         let chosen = table.adapters[address]?.rotation.choose(
