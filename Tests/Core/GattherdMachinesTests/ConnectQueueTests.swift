@@ -37,6 +37,16 @@ import Testing
         #expect(next(&queue, at: .seconds(1), on: other) != nil)
     }
 
+    @Test func `the number of attempts on all adapters together is bounded`() {
+        var queue = ConnectQueue(timeout: .zero, limit: 100)
+        let places = Dictionary(uniqueKeysWithValues: (1...40).map { ("d\($0)", $0.isMultiple(of: 2) ? one : other) })
+        for name in places.keys.sorted() { queue.add(name, failures: 0, at: .zero) }
+        while queue.next(at: .seconds(1), adapters: [one, other], place: { places[$0] }) != nil {}
+        #expect(queue.connecting.count == 32)
+        for name in queue.connecting.sorted().prefix(1) { queue.remove(name) }
+        #expect(queue.next(at: .seconds(1), adapters: [one, other], place: { places[$0] }) != nil)
+    }
+
     @Test func `a device is queued once and removed completely`() {
         var queue = ConnectQueue()
         queue.add("a", failures: 0, at: .zero)

@@ -33,6 +33,8 @@ public struct ConnectQueue: Equatable, Sendable {
     private let limit: Int
     /// The maximum number of attempts per adapter, however long they take; each is a pending call.
     private static let most = 20
+    /// The maximum number of attempts on all adapters together, so that other calls find room on the bus connection.
+    private static let mostTogether = 32
 
     /// Creates an empty queue.
     ///
@@ -87,6 +89,7 @@ public struct ConnectQueue: Equatable, Sendable {
         adapters: some Sequence<BluetoothAddress>,
         place: (String) -> BluetoothAddress?
     ) -> Turn? {
+        guard attempts.count < Self.mostTogether else { return nil }
         let free = adapters.filter { !isBlocked($0, at: now) && attempts(on: $0) < Self.most }
         guard !free.isEmpty else { return nil }
         let crowded = free.filter { attempts(on: $0) >= limit }
