@@ -1,9 +1,10 @@
-import GattherdDaemon
 import GattherdGATT
 import GattherdModel
 import GattherdSimulator
 import GattherdSync
 import Testing
+
+@testable import GattherdDaemon
 
 @Suite(.timeLimit(.minutes(3))) struct ReloadTests {
     private let profile = SimulatedSupervisor.Setup().profile
@@ -90,6 +91,23 @@ import Testing
             await world.announcer.wait(for: "strap-2", .ready, times: 2)
             await world.announcer.wait(for: "strap-1", .held, times: 2)
             #expect(world.readyCount("strap-1") == 1)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a later reload decides about a device that an earlier one has replaced`(isMove: Bool) async throws {
+        let profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        let bench = try Bench([profile])
+        let address = isMove ? bench.address : BluetoothAddress(value: 7)
+        let successor = SupervisedDevice(name: "strap", address: address, adapter: BluetoothAddress(value: 2))
+        let other = SupervisedDevice(name: "bike", address: BluetoothAddress(value: 8))
+        // Both wait when the supervisor starts, and the device leaves while it handles the first one.
+        await bench.supervisor.reload(devices: [successor], profiles: [profile])
+        await bench.supervisor.reload(devices: [other], profiles: [profile])
+        try await bench.run {
+            for _ in 1...2 { await bench.supervisor.roundTrip() }
+            #expect(bench.supervisor.devices.map(\.name) == ["bike"])
+            #expect(bench.announcer.removed.state == ["strap"])
         }
     }
 

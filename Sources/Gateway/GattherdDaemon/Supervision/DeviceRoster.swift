@@ -28,6 +28,9 @@ struct DeviceRoster {
     private let reporter: LinkReporter
     /// The newest reload.
     private var newest: ReloadedDevices?
+    /// The devices that have left and whose successors are not enrolled yet, with the address of a device that returns
+    /// on another adapter: its removal is not announced.
+    private var departed: [String: BluetoothAddress?] = [:]
     /// The holds of the start, and those that people have set or ended since.
     private var holds: [String: Bool] = [:]
 
@@ -56,6 +59,7 @@ struct DeviceRoster {
     /// A device whose link changes is removed first; after that the same reload enrols it again.
     mutating func apply(_ reload: ReloadedDevices, _ sessions: LinkSessions) -> [SupervisorMachine.Event] {
         newest = reload
+        finishRemovals(reload)
         replaceSensors(reload)
         let hasOtherProfiles = configuredDevices.setProfiles(reload.profiles.filter { !$0.isForAdvertisements })
         let wanted = Dictionary(reload.devices.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -74,6 +78,22 @@ struct DeviceRoster {
             events.append(enrol(device, isHeld: holds[device.name] ?? reload.held.contains(device.name)))
         }
         return events
+    }
+
+    /// Applies the newest reload again, which enrols the successors of devices that have left.
+    mutating func applyNewest(_ sessions: LinkSessions) -> [SupervisorMachine.Event] {
+        guard let newest else { return [] }
+        return apply(newest, sessions)
+    }
+
+    /// Completes the removal of devices that have left and do not return as an earlier reload had it.
+    private mutating func finishRemovals(_ reload: ReloadedDevices) {
+        for (name, address) in departed {
+            let successor = reload[name]
+            if let address, successor?.address != address { reporter.announcer?.remove(device: name) }
+            if successor == nil { context.catalogue.remove(device: name) }
+        }
+        departed = [:]
     }
 
     private func enrol(_ device: SupervisedDevice, isHeld: Bool) -> SupervisorMachine.Event {
@@ -120,14 +140,18 @@ struct DeviceRoster {
 
     /// Removes a device whose link has ended.
     ///
-    /// - Returns: The reload to apply again, if it has a device of the same name.
-    func remove(_ device: SupervisedDevice) -> ReloadedDevices? {
+    /// - Returns: True if the newest reload has a device of the same name.
+    mutating func remove(_ device: SupervisedDevice) -> Bool {
         configuredDevices.remove(device)
         let successor = newest?[device.name]
-        dismiss(device, isMoving: successor?.address == device.address)
-        guard successor == nil else { return newest }
-        context.catalogue.remove(device: device.name)
-        return nil
+        let isMoving = successor?.address == device.address
+        dismiss(device, isMoving: isMoving)
+        guard successor != nil else {
+            context.catalogue.remove(device: device.name)
+            return false
+        }
+        departed.updateValue(isMoving ? device.address : nil, forKey: device.name)
+        return true
     }
 
     /// Removes the state of a device that has left.

@@ -139,10 +139,8 @@ public actor Supervisor {
             return []
         case .session(let progress, let device, let ticket): return events(for: progress, of: device, ticket: ticket)
         case .attemptEnded(let link, let device): return peripherals.retries(afterEndOf: link, device)
-        case .reload(let reload):
-            let events = roster.apply(reload, sessions).flatMap(withSightings)
-            sensors.setConnectable(Set(context.configuredDevices.devices.map(\.address)))
-            return events
+        case .reload(let reload): return events(ofReload: roster.apply(reload, sessions))
+        case .reapply: return events(ofReload: roster.applyNewest(sessions))
         case .offer(let offer):
             peripherals.offer(to: offer)
             isOffering = offer != nil
@@ -167,6 +165,13 @@ public actor Supervisor {
         case .link(let device, .release): roster.setHeld(device, false)
         default: break
         }
+    }
+
+    /// Completes the events of a reload, and tells the sensors which devices are connected.
+    private func events(ofReload changes: [SupervisorMachine.Event]) -> [SupervisorMachine.Event] {
+        let events = changes.flatMap(withSightings)
+        sensors.setConnectable(Set(context.configuredDevices.devices.map(\.address)))
+        return events
     }
 
     /// Adds the sightings of a device that was enrolled.
@@ -289,13 +294,13 @@ public actor Supervisor {
         parts.reporter.publish(change, of: device.name, link, rssi: link.flatMap(peripherals.rssi))
     }
 
-    /// Removes a dismissed device, and enrols its successor if the newest reload has one.
+    /// Removes a dismissed device, and requests its successor if the newest reload has one.
     private func remove(_ name: String) {
         sessions.remove(name)
         guard let device = context.configuredDevices[name] else { return }
-        let reload = roster.remove(device)
+        let hasSuccessor = roster.remove(device)
         peripherals.sightings(of: device.address).forEach(inbox.send)
-        if let reload { inbox.post(.reload(reload)) }
+        if hasSuccessor { inbox.post(.reapply) }
     }
 
     // MARK: - The end

@@ -12,6 +12,8 @@ struct SupervisorInbox: Sendable {
         case session(LinkSessionProgress, of: SupervisedDevice, ticket: Int)
         case attemptEnded(PeripheralID, device: String)
         case reload(ReloadedDevices)
+        /// Applies the newest reload again, after a device has left that has a successor.
+        case reapply
         case offer(Supervisor.Offer?)
         case listen(Bool)
         case roundTrip
