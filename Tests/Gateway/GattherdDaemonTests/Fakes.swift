@@ -22,6 +22,7 @@ actor FakeStore: ReadingStore {
     private var holdFailures = 0
     private var eventFailures = 0
     let changes = LatestValue(0)
+    let recordsDevices = LatestValue(true)
 
     init(marks: [String: UInt32] = [:]) { self.marks = marks }
 
@@ -75,7 +76,11 @@ actor FakeStore: ReadingStore {
         changes.update { $0 += 1 }
     }
 
-    func record(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) { devices.append(device) }
+    /// Hangs while ``recordsDevices`` is false.
+    func record(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) {
+        for await records in recordsDevices.watch() where records { break }
+        devices.append(device)
+    }
 
     func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {
         if isHeld { held.insert(device) } else { held.remove(device) }

@@ -166,6 +166,16 @@ private final class BeaconDecoder: PayloadDecoder {
         #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })
     }
 
+    @Test func `a sensor is present while the disk hangs`() async throws {
+        let supervisor = supervisor()
+        store.recordsDevices.set(false)
+        try await run(supervisor) {
+            advertise(1, 5)
+            await announcer.wait(for: "tag", .ready)
+            #expect(await store.devices.isEmpty)
+        }
+    }
+
     @Test func `a sensor with an identity key is heard under all its private addresses`() async throws {
         let supervisor = supervisor(identity: IdentityKey(Array(repeating: 7, count: 16)))
         try await run(supervisor) {

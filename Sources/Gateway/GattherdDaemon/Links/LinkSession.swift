@@ -66,10 +66,10 @@ struct LinkSession: Sendable {
             answers.withLock { $0 = plan.answers }
             let served = try await streams.subscribe(plan)
             link.context.bonds.requestsEnded(on: link.peripheral)
-            await recordDevice(plan)
             // The link may have ended meanwhile, or the device may have been removed.
             guard !Task.isCancelled else { return }
             report(.prepared(plan))
+            recordDevice(plan)
             await watch(served, plan)
         } catch {
             report(.failed(error))
@@ -92,19 +92,15 @@ struct LinkSession: Sendable {
         )
     }
 
-    /// Records the device in history.
-    private func recordDevice(_ plan: ProfileAssignment) async {
+    /// Records the device in history, and does not wait for the disk.
+    private func recordDevice(_ plan: ProfileAssignment) {
         let record = DeviceRecord(
             device: link.device.name,
             address: link.device.address.description,
             name: link.context.peripheralName(link.peripheral),
             profiles: plan.profiles.map(\.name)
         )
-        do throws(StoreFault) {
-            try await link.context.store.record(record, seenAt: link.context.now())
-        } catch {
-            link.log(.warning, "the device could not be recorded in history", [.init("history.error", error.detail)])
-        }
+        link.context.deviceRecorder.record(record, seenAt: link.context.now())
     }
 
     /// Polls streams, downloads records and probes silent streams, until cancelled or until the link proves dead.

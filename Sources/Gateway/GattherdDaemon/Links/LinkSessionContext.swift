@@ -11,7 +11,7 @@ struct LinkSessionContext: Sendable {
     let intake: Intake
     let configuredDevices: ConfiguredDevices
     let catalogue = StreamCatalogue()
-    let store: any ReadingStore
+    let deviceRecorder: DeviceRecorder
     let recorder: EventRecorder
     let bonds: BondKeeper
     let now: @Sendable () -> Timestamp
@@ -42,7 +42,7 @@ struct LinkSessionContext: Sendable {
         self.central = central
         self.intake = intake
         self.configuredDevices = configuredDevices
-        self.store = store
+        deviceRecorder = DeviceRecorder(store, log: log)
         self.recorder = recorder
         bonds = BondKeeper(configuredDevices: configuredDevices, recorder: recorder, log: log)
         self.now = now

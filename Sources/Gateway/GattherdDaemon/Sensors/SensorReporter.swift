@@ -1,5 +1,4 @@
 import GattherdBluetooth
-import GattherdLog
 import GattherdMachines
 import GattherdModel
 
@@ -7,7 +6,7 @@ import GattherdModel
 struct SensorReporter: Sendable {
     let sensors: SensorWatch
     let central: any CentralBackend
-    let store: any ReadingStore
+    let deviceRecorder: DeviceRecorder
     let reporter: LinkReporter
     /// Passes events to the supervisor machine.
     let send: @Sendable (SupervisorMachine.Event) -> Void
@@ -15,7 +14,7 @@ struct SensorReporter: Sendable {
     /// Listens until cancelled.
     func run() async {
         await withDiscardingTaskGroup { group in
-            group.addTask { await sensors.run { sensor, change in await publish(change, of: sensor) } }
+            group.addTask { await sensors.run { sensor, change in publish(change, of: sensor) } }
             for await _ in sensors.replacements {
                 await central.watch(sensors.advertisementWatch)
                 send(.listening(sensors.adapters))
@@ -23,16 +22,14 @@ struct SensorReporter: Sendable {
         }
     }
 
-    private func publish(_ change: SensorWatch.PresenceChange, of sensor: Sensor) async {
+    private func publish(_ change: SensorWatch.PresenceChange, of sensor: Sensor) {
         let name = sensor.device.name
         switch change {
         case .present(let advertisement):
             var link = LinkStatus(device: name, state: .ready, since: reporter.now())
             link.adapter = advertisement.peripheral.adapter.description
             link.rssi = advertisement.rssi
-            await record(sensor, called: advertisement.name)
-            // The sensor may have been removed or replaced meanwhile.
-            guard sensors.isWatched(sensor) else { return }
+            record(sensor, called: advertisement.name)
             reporter.status.setProfiles(sensor.profiles.map(\.name), of: name)
             reporter.publish(link, transition(from: .waiting, to: .ready))
         case .away(let silence):
@@ -53,18 +50,13 @@ struct SensorReporter: Sendable {
     }
 
     /// Records the sensor in history.
-    private func record(_ sensor: Sensor, called peripheralName: String?) async {
+    private func record(_ sensor: Sensor, called peripheralName: String?) {
         let record = DeviceRecord(
             device: sensor.device.name,
             address: sensor.device.address.description,
             name: peripheralName,
             profiles: sensor.profiles.map(\.name)
         )
-        do throws(StoreFault) {
-            try await store.record(record, seenAt: reporter.now())
-        } catch {
-            let fields = [LogField("history.error", error.detail)]
-            reporter.log(.warning, "the device could not be recorded in history", fields)
-        }
+        deviceRecorder.record(record, seenAt: reporter.now())
     }
 }

@@ -94,17 +94,19 @@ public actor Supervisor {
         let sensorReporter = SensorReporter(
             sensors: sensors,
             central: parts.central,
-            store: context.store,
+            deviceRecorder: context.deviceRecorder,
             reporter: parts.reporter,
             send: inbox.send
         )
         await withDiscardingTaskGroup { group in
             group.addTask { await self.controls.run() }
+            group.addTask { await self.context.deviceRecorder.run() }
             group.addTask { await sensorReporter.run() }
             if recalled == nil { group.addTask { await self.parts.holds.recall() } }
             group.addTask { await self.inbox.forward(self.parts.central.events) }
             await handleMessages(in: &group)
             controls.finish()
+            context.deviceRecorder.finish()
             group.cancelAll()
         }
         await end()
