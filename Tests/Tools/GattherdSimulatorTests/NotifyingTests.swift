@@ -223,13 +223,54 @@ import Testing
         }
     }
 
-    @Test func `AcquireNotify is never answered if the link ends, and works on the next link`() throws {
-        var (bench, path) = try Self.strap(", rate: 0")
-        bench.call(path, "AcquireNotify", Self.none)
-        #expect(try !bench.order(.drop("p")).contains { $0.contains("fail") })
-        #expect(!bench.wait(.seconds(20)).contains { $0.contains("fail") })
+    /// Calls `AcquireNotify`, ends the link before the answer, and connects again.
+    private static func interruptAcquisition(_ bench: inout Bench, _ path: String) throws -> [String] {
+        bench.call(path, "AcquireNotify", none)
+        let lines = try bench.order(.drop("p")) + bench.wait(.seconds(20))
         bench.call(Bench.device, "Connect")
         bench.wait(.seconds(1))
+        return lines
+    }
+
+    @Test func `AcquireNotify is never answered if the link ends, and reserves the characteristic`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        let lines = try Self.interruptAcquisition(&bench, path)
+        #expect(!lines.contains { $0.hasPrefix("fail") || $0.contains("NotifyAcquired") })
+        #expect(bench.get(path, "NotifyAcquired") == "true")
+        let refusal = "NotPermitted: Notify acquired"
+        #expect(bench.call(path, "AcquireNotify", Self.none).first?.hasSuffix(refusal) == true)
+        #expect(bench.call(path, "StartNotify").first?.hasSuffix(refusal) == true)
+        bench.call(Bench.adapter, "RemoveDevice", .objectPath(Bench.device))
+        bench.wait(.seconds(5))
+        bench.connect()
+        bench.call(path, "AcquireNotify", Self.none)
+        #expect(bench.wait(.milliseconds(5)).contains { $0.hasPrefix("socket") })
+    }
+
+    @Test func `AcquireNotify is never answered if the peripheral does not answer`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        try bench.order(.silence("p", .all))
+        bench.call(path, "AcquireNotify", Self.none)
+        let lines = bench.wait(.seconds(40))
+        #expect(lines.contains("(disconnected unanswered)"))
+        #expect(!lines.contains { $0.hasPrefix("fail") })
+        #expect(bench.get(path, "NotifyAcquired") == "true")
+    }
+
+    @Test func `StopNotify after an AcquireNotify without an answer crashes bluetoothd`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        try bench.order(.failNext(target: "p", method: "AcquireNotify", error: "no-reply", times: 1))
+        #expect(bench.call(path, "AcquireNotify", Self.none) == [])
+        #expect(bench.call(path, "StopNotify").first == "(crash)")
+    }
+
+    @Test func `a newer bluetoothd answers an AcquireNotify that fails, and releases the characteristic`() throws {
+        let strap = "{name: p, address: 'C0:FF:EE:00:00:01', kind: heart-rate, rate: 0}"
+        var bench = try Bench("{answers_failed_acquire: true, peripherals: [\(strap)]}")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        let lines = try Self.interruptAcquisition(&bench, path)
+        #expect(lines.contains { $0.hasPrefix("fail 3 Failed") })
         bench.call(path, "AcquireNotify", Self.none)
         #expect(bench.wait(.milliseconds(5)).contains { $0.hasPrefix("socket") })
     }

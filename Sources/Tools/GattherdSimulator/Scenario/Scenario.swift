@@ -3,6 +3,10 @@ public import GattherdGATT
 /// The adapters of a host, or of several gateways, and the peripherals around them.
 public struct Scenario: Hashable, Sendable {
     public var timing = Timing()
+    /// True if bluetoothd answers an `AcquireNotify` that has failed and releases its characteristic.
+    ///
+    /// BlueZ does so from 5.84 on.
+    public var answersFailedAcquire = false
     /// The adapters of the only host, if there are no ``gateways``.
     public var adapters = [AdapterSpec()]
     /// The gateways with their positions; empty for one host that all peripherals reach.

@@ -49,6 +49,7 @@ private struct ScenarioReader {
         var fields = MappingFields(root, "a scenario", problems)
         var scenario = Scenario()
         if let node = fields.node("timing") { scenario.timing = timing(node) }
+        scenario.answersFailedAcquire = fields.boolean("answers_failed_acquire") ?? false
         readGateways(&fields, &scenario)
         let peripherals = PeripheralReader(problems, scenario)
         for node in fields.list("peripherals") ?? [] { scenario.peripherals += peripherals.peripherals(node) }

@@ -26,9 +26,15 @@ final class CallRouter {
         guard MethodTable.knows(call) else { return world.effects.fail(call, .unknown(call, object: false)) }
         switch orderedFault(for: call, node) {
         case .error(let error)?: world.effects.fail(call, error)
-        case .noReply?: break
+        case .noReply?: drop(call, node)
         case nil: answer(call, node)
         }
+    }
+
+    /// Leaves a call unanswered; an `AcquireNotify` has its effect as if the peripheral had refused it.
+    private func drop(_ call: MethodCall, _ node: Node) {
+        guard call.member == "AcquireNotify", case .characteristic(let key, let index) = node else { return }
+        components.sockets.keepNotify(key, index)
     }
 
     /// The next ordered failure of a method.
@@ -115,7 +121,7 @@ final class CallRouter {
         case "ReadValue": components.gatt.readValue(call, key, index)
         case "WriteValue": components.gatt.writeValue(call, key, index)
         case "StartNotify": components.gatt.startNotify(call, key, index)
-        case "StopNotify": components.gatt.stopNotify(call, key, index)
+        case "StopNotify": if components.gatt.stopNotify(call, key, index) { components.daemon.crash() }
         case "AcquireNotify": components.gatt.acquireNotify(call, key, index)
         case "AcquireWrite": components.sockets.acquireWrite(call, key, index)
         default: refuse(call)

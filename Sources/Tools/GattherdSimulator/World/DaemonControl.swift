@@ -6,6 +6,8 @@ final class DaemonControl {
         case starting
     }
 
+    /// The time that bluetoothd is absent after a client has crashed it.
+    private static let crashDowntime = Duration.seconds(2)
     /// The time that the kernel keeps links after a crash, until it notices that they are unused.
     private static let abandonedLinkDuration = Duration.milliseconds(2250)
     /// The time from taking the bus name to reading the adapters.
@@ -65,6 +67,12 @@ final class DaemonControl {
         agents.removeAll()
         world.effects.append(.stopDaemon)
         world.clock.schedule(.startDaemon, after: downtime)
+    }
+
+    /// Ends bluetoothd because of a client.
+    func crash() {
+        world.effects.record(.crashed)
+        stop(isGraceful: false, for: Self.crashDowntime)
     }
 
     private func abandonLinks(ofAdapter index: Int) {

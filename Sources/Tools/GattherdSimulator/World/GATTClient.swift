@@ -91,7 +91,17 @@ final class GATTClient {
         if sessions.start(call, key, index) { send(.startNotify(index), call, key) }
     }
 
-    func stopNotify(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
+    /// Ends a client's session, or the acquisition of any client.
+    ///
+    /// Returns true if that crashes bluetoothd: BlueZ up to 5.83 uses freed memory after an `AcquireNotify` without an
+    /// answer.
+    func stopNotify(_ call: MethodCall, _ key: DeviceKey, _ index: Int) -> Bool {
+        guard world.devices[key]?.gatt?.characteristics[index]?.isNotifyStuck != true else { return true }
+        endNotify(call, key, index)
+        return false
+    }
+
+    private func endNotify(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
         guard sockets.closeNotify(key, index) || sessions.stop(of: call.sender, key, index) else {
             return world.effects.fail(call, .noNotifySession)
         }
@@ -121,18 +131,23 @@ extension GATTClient {
     /// Fails an unanswered request, after which bluetoothd closes the link.
     func timeOut(_ id: UInt64) {
         guard let request = requests.remove(id), let device = world.devices[request.key] else { return }
-        sockets.cancelNotify(request)
-        world.effects.fail(request.call, .att(0x0E))
+        fail(request)
         let timer = SimulationTimer.linkDown(request.key, linkEpoch: device.linkEpoch, .unanswered)
         world.clock.schedule(timer, after: Self.unansweredDisconnectDelay)
     }
 
-    /// Fails a device's requests at the end of the link, except `AcquireNotify`, which is never answered.
+    /// Fails a device's requests at the end of the link.
     func failAll(of key: DeviceKey) {
-        for request in requests.removeAll(of: key) {
-            if case .acquireNotify = request.kind { continue }
-            world.effects.fail(request.call, .att(0x0E))
+        for request in requests.removeAll(of: key) { fail(request) }
+    }
+
+    /// Fails a request; BlueZ up to 5.83 never answers an `AcquireNotify`, and keeps the characteristic acquired.
+    private func fail(_ request: GATTRequest) {
+        if case .acquireNotify(let index) = request.kind, !world.answersFailedAcquire {
+            return sockets.keepNotify(request.key, index)
         }
+        sockets.cancelNotify(request)
+        world.effects.fail(request.call, .att(0x0E))
     }
 
     /// Drops a device's requests, which are never answered.

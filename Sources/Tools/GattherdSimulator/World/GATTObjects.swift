@@ -23,6 +23,8 @@ struct GATTObjects: Sendable {
         var notifySocket: Acquisition?
         /// True from the call of `AcquireNotify` on.
         var isNotifyAcquired = false
+        /// True after an `AcquireNotify` that failed and is never answered: the characteristic stays acquired.
+        var isNotifyStuck = false
         /// The socket of `AcquireWrite`.
         var writeSocket: Acquisition?
 

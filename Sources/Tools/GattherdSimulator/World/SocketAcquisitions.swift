@@ -50,6 +50,13 @@ final class SocketAcquisitions {
         world.devices[request.key]?.gatt?.characteristics[index]?.isNotifyAcquired = false
     }
 
+    /// Keeps the characteristic of an `AcquireNotify` that has failed and is never answered acquired.
+    func keepNotify(_ key: DeviceKey, _ index: Int) {
+        guard let object = world.devices[key]?.gatt?.characteristics[index], object.notifySocket == nil else { return }
+        world.devices[key]?.gatt?.characteristics[index]?.isNotifyAcquired = true
+        world.devices[key]?.gatt?.characteristics[index]?.isNotifyStuck = true
+    }
+
     func acquireWrite(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
         guard let device = world.devices[key], let object = device.gatt?.characteristics[index] else { return }
         let peripheral = world.air.peripherals[key.peripheral]
@@ -123,14 +130,14 @@ extension SocketAcquisitions {
 
     /// Ends a device's acquisitions with the link or with their objects.
     ///
-    /// Sessions of `StartNotify` remain.
+    /// Sessions of `StartNotify` remain, and so do acquisitions that are never answered.
     func endAll(_ key: DeviceKey, except kept: Set<String> = []) {
         let characteristics = world.devices[key]?.gatt?.characteristics.sorted { $0.value.path < $1.value.path } ?? []
         for (index, object) in characteristics where !kept.contains(object.path) {
             for case let acquisition? in [object.notifySocket, object.writeSocket] {
                 world.effects.append(.closeSocket(acquisition.socket))
             }
-            if object.isNotifyAcquired { endNotify(key, index, object.path) }
+            if object.isNotifyAcquired, !object.isNotifyStuck { endNotify(key, index, object.path) }
             if object.writeSocket != nil { endWrite(key, index, object.path) }
         }
     }

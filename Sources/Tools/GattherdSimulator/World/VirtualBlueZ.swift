@@ -15,9 +15,6 @@ final class VirtualBlueZ {
         case control(ControlCommand)
     }
 
-    /// The time that bluetoothd is absent after a client has crashed it.
-    private static let crashDowntime = Duration.seconds(2)
-
     let world: World
     let components: BlueZComponents
     private let calls: CallRouter
@@ -37,7 +34,7 @@ final class VirtualBlueZ {
         switch event {
         case .call(let call): calls.answer(call)
         case .clientLeft(let client): removeClient(client)
-        case .socketClosed(let socket): if components.sockets.closed(socket) { crash() }
+        case .socketClosed(let socket): if components.sockets.closed(socket) { components.daemon.crash() }
         case .packet(let packet, let socket): components.gatt.receive(packet, from: socket)
         case .agentAnswered(let request, let answer): components.pairing.receive(answer, to: request)
         case .control(let command): commands.perform(command)
@@ -52,11 +49,6 @@ final class VirtualBlueZ {
         components.discovery.removeClient(client)
         components.gatt.removeClient(client)
         for key in world.devices.keys { components.sessions.removeClient(client, key) }
-    }
-
-    private func crash() {
-        world.effects.record(.crashed)
-        components.daemon.stop(isGraceful: false, for: Self.crashDowntime)
     }
 }
 

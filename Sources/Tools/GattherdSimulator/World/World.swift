@@ -6,6 +6,8 @@ import GattherdGATT
 /// The components of ``VirtualBlueZ`` share it. Each keeps the state that only it needs to itself.
 final class World {
     let timing: Timing
+    /// True if bluetoothd answers an `AcquireNotify` that has failed, as from BlueZ 5.84 on.
+    let answersFailedAcquire: Bool
     let air: Air
     let clock: SimulationClock
     let effects = EffectQueue()
@@ -16,7 +18,7 @@ final class World {
     var devices: [DeviceKey: SimulatedDevice] = [:]
 
     init(_ scenario: Scenario, in air: Air, gateway number: Int) {
-        timing = scenario.timing
+        (timing, answersFailedAcquire) = (scenario.timing, scenario.answersFailedAcquire)
         self.air = air
         clock = SimulationClock(air.time, gateway: number)
         let gateways = scenario.allGateways
