@@ -184,6 +184,8 @@ final class FakeCentral: CentralBackend {
         var hangingDisconnects = 0
         var readValue: [UInt8] = [7]
         var refusedSubscription: BluetoothError?
+        /// The paths of all requested subscriptions.
+        var paths: [NotificationPath] = []
         /// The number of subscriptions that end right after they are made.
         var endingSubscriptions = 0
         /// The value that each characteristic notifies right after it is subscribed.
@@ -382,7 +384,11 @@ final class FakeCentral: CentralBackend {
         token: SubscriptionToken,
         sink: any NotificationSink
     ) async throws(BluetoothError) {
-        if let error = state.withLock({ $0.refusedSubscription }) { throw error }
+        let refusal = state.withLock { state in
+            state.paths.append(path)
+            return state.refusedSubscription
+        }
+        if let refusal { throw refusal }
         let isKept = state.withLock { state in
             guard let (_, known) = state.sinks[token], known == characteristic else { return false }
             state.sinks[token] = (sink, characteristic)

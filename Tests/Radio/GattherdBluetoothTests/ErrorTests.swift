@@ -8,7 +8,7 @@ import Testing
         (BluetoothError.Kind.timedOut, true), (.connectionFailed, true), (.busy, true), (.serviceUnavailable, true),
         (.adapterUnavailable, true), (.notConnected, true), (.att(0x0E), true), (.att(0x11), true),
         (.att(0x80), false), (.authentication, false), (.notSupported, false), (.notPermitted, false),
-        (.invalidLength, false), (.invalidValue, false), (.accessDenied, false),
+        (.invalidLength, false), (.invalidValue, false), (.accessDenied, false), (.notificationsStuck, false),
     ])
     func `errors that may disappear in a later call are transient`(kind: BluetoothError.Kind, isTransient: Bool) {
         #expect(BluetoothError(kind, "").isTransient == isTransient)

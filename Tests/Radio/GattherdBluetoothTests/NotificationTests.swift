@@ -247,6 +247,17 @@ import Testing
         }
     }
 
+    @Test func `stuck notifications are not subscribed by signals instead`() async throws {
+        try await Bench.run({ $0.notificationPath = .socket }) { bench in
+            let strap = try await bench.connected()
+            bench.backend.fail("subscribe", BluetoothError(.notificationsStuck, "never answered"))
+            let error = await #expect(throws: BluetoothError.self) { try await strap.setNotifyValue(true, for: 0x2A37) }
+            #expect(error?.kind == .notificationsStuck)
+            let calls = bench.backend.asked.state.filter { $0.hasPrefix("subscribe") }
+            #expect(calls == ["subscribe measurement by socket"])
+        }
+    }
+
     // MARK: - Control points
 
     @Test func `a write to a control point returns its answer`() async throws {

@@ -120,7 +120,7 @@ public struct DeviceFailure: Codable, Hashable, Sendable {
         "connectionFailed": .connectionFailed, "busy": .busy, "timedOut": .timedOut, "cancelled": .cancelled,
         "authentication": .authentication, "notSupported": .notSupported, "notPermitted": .notPermitted,
         "invalidLength": .invalidLength, "invalidOffset": .invalidOffset, "accessDenied": .accessDenied,
-        "invalidValue": .invalidValue,
+        "invalidValue": .invalidValue, "notificationsStuck": .notificationsStuck,
     ]
 
     init(_ error: BluetoothError) {

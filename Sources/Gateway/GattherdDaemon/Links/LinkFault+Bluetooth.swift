@@ -18,6 +18,7 @@ extension LinkFault {
         case .unknownAttribute, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att, .accessDenied,
             .invalidValue:
             self.init(.gattError, detail)
+        case .notificationsStuck: self.init(.gattError, detail, isPermanent: true)
         case .other: self.init(.unknown, detail)
         }
     }
@@ -30,7 +31,8 @@ extension BluetoothError {
     /// True if the error affects only the characteristic and not the link.
     var isAboutAttribute: Bool {
         switch kind {
-        case .unknownAttribute, .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att:
+        case .unknownAttribute, .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att,
+            .notificationsStuck:
             true
         case .adapterUnavailable, .serviceUnavailable, .unknownPeripheral, .notConnected, .connectionFailed, .busy,
             .timedOut, .cancelled, .accessDenied, .invalidValue, .other:

@@ -31,6 +31,8 @@ final class StreamCatalogue: Sendable {
         var silences: [Key: SilenceWatch.Memory] = [:]
         /// The streams that devices have described themselves, by device.
         var described: [String: Set<DescribedStream>] = [:]
+        /// The streams whose subscriptions use no socket for now, by device.
+        var socketless: [String: Set<String>] = [:]
         var nextDecoderID = 1
     }
 
@@ -74,7 +76,23 @@ final class StreamCatalogue: Sendable {
             shared.losses = shared.losses.filter { $0.key.device != device }
             shared.silences = shared.silences.filter { $0.key.device != device }
             shared.described[device] = nil
+            shared.socketless[device] = nil
         }
+    }
+
+    /// Returns true if the next subscription of a stream may use a socket.
+    func allowsSocket(device: String, stream: String) -> Bool {
+        shared.withLock { $0.socketless[device]?.contains(stream) != true }
+    }
+
+    /// Makes the subscriptions of a stream use signals, until sockets are allowed again.
+    func forbidSocket(device: String, stream: String) {
+        shared.withLock { _ = $0.socketless[device, default: []].insert(stream) }
+    }
+
+    /// Allows sockets again.
+    func allowSockets(device: String, streams: Set<String>) {
+        shared.withLock { $0.socketless[device]?.subtract(streams) }
     }
 
     /// Returns the holder of a stream's newest value, for the control that writes it.

@@ -33,6 +33,12 @@ struct StreamSubscriber: Sendable {
     let link: ServedLink
     /// The subscriptions of this session and its predecessor on the link.
     let subscriptions: LinkSubscriptions
+    private let stuck: StuckNotifications
+
+    init(link: ServedLink, subscriptions: LinkSubscriptions) {
+        (self.link, self.subscriptions) = (link, subscriptions)
+        stuck = StuckNotifications(link)
+    }
 
     /// Subscribes, runs the connection tasks, then reads: no change is missed between a read and its subscription.
     ///
@@ -110,7 +116,8 @@ struct StreamSubscriber: Sendable {
         guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return nil }
         let isReadInstead = descriptor.isReadAtConnect && remote.properties.isReadable
         guard remote.properties.isNotifying || !isReadInstead else { return nil }
-        let path: NotificationPath = link.device.usesSocket ?? descriptor.prefersSocket ? .socket : .signals
+        let isSocket = link.device.usesSocket ?? descriptor.prefersSocket
+        let path: NotificationPath = isSocket && stuck.allowsSocket(stream.planned.name) ? .socket : .signals
         return LinkSubscriptions.Key(remote: remote, path: path, isAnswer: false)
     }
 
@@ -125,13 +132,16 @@ struct StreamSubscriber: Sendable {
         do throws(BluetoothError) {
             try await subscribe(key, token)
             subscriptions.add(key, token)
+            stuck.recordSuccess(of: stream.planned.name)
             return true
         } catch {
             subscriptions.remove(key)
             link.intake.unbind([token], decoders: [])
+            let action = "subscribing to \(stream.planned.descriptor.uuid)"
+            try stuck.record(error, of: stream.planned.name, while: action)
             let isReserved = error.kind == .busy
             guard !isReserved || !stream.isReserved else { return false }
-            try tolerate(error, stream, isSubscribing: true, while: "subscribing to \(stream.planned.descriptor.uuid)")
+            try tolerate(error, stream, isSubscribing: true, while: action)
             return !isReserved
         }
     }
@@ -203,11 +213,12 @@ struct StreamSubscriber: Sendable {
         try link.tolerate(error, isRequired: isRequired, isSubscribing: isSubscribing, of: name, while: action)
     }
 
-    /// Ends all subscriptions and decoders of the link.
+    /// Ends all subscriptions and decoders of the link, and removes a peripheral that can only be served after that.
     func release() async {
         let all = subscriptions.removeAll()
         for token in all.tokens { await unsubscribe(token) }
         link.intake.unbind(all.tokens, decoders: all.decoders)
+        await stuck.endLink()
     }
 }
 

@@ -83,6 +83,7 @@ final class SignalRouter {
             case .characteristicRemoved(let path):
                 parts.notifications.remove(path)
                 parts.writer.remove(path)
+                parts.acquirer.remove(path)
             case .notifyingEnded(let path): parts.notifications.sessionEnded(path)
             }
         }
@@ -96,6 +97,7 @@ final class SignalRouter {
             publishEndReason(id)
         case .peripheralRemoved(let id):
             parts.links.removeCancellations(of: id)
+            parts.acquirer.removeAll(of: id)
             push(event)
             parts.waiters.wake(id)
         case .peripheralChanged(let status):
@@ -173,7 +175,7 @@ final class SignalRouter {
         parts.links.recordEnd(of: id)
         parts.writer.closeSockets(of: id)
         parts.notifications.linkEnded(id)
-        parts.acquirer.removeAll(of: id)
+        parts.acquirer.linkEnded(id)
         parts.waiters.wake(id)
     }
 }

@@ -11,6 +11,7 @@ final class NotificationClient {
     private let objects: BlueZObjects
     private let tableChanges: TableChanges
     private let sequencer: SignalSequencer
+    private let acquirer: SocketAcquirer
     private let starter: NotificationStarter
     private let notifier: SinkNotifier
     private let events: EventQueue
@@ -30,7 +31,7 @@ final class NotificationClient {
         on loop: EventLoop
     ) {
         (self.client, self.objects, self.tableChanges) = (client, objects, tableChanges)
-        (self.sequencer, self.events, self.loop) = (sequencer, events, loop)
+        (self.sequencer, self.acquirer, self.events, self.loop) = (sequencer, acquirer, events, loop)
         starter = NotificationStarter(client, acquirer, sequencer, sockets)
         notifier = SinkNotifier(on: loop)
     }
@@ -109,7 +110,7 @@ final class NotificationClient {
             channel.endRun(isAnswered: false)
             channel.decide()
             channel.remove(token)
-        } else if channel.takesSignals {
+        } else if channel.takesSignals, !acquirer.hasUnansweredNotify(channel.path) {
             try await stopNotify(channel)
         } else {
             close(channel)
@@ -238,8 +239,9 @@ final class NotificationClient {
     /// Ends a session of signals in bluetoothd.
     ///
     /// Otherwise BlueZ would enable the notifications by itself at the next connection, and the values before our next
-    /// subscription would have no subscriber.
+    /// subscription would have no subscriber. A characteristic that may be acquired has no session.
     private func endSession(_ path: String) {
+        guard !acquirer.hasUnansweredNotify(path) else { return }
         client.post(path, BlueZ.characteristic, "StopNotify")
     }
 

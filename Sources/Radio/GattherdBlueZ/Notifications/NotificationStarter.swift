@@ -31,16 +31,18 @@ final class NotificationStarter {
                 BlueZ.characteristic,
                 "StartNotify",
                 within: client.attributeLimit,
-                onReply: { [weak channel, sequencer] outcome in
+                onReply: { [weak channel, path = channel.path, sequencer, acquirer] outcome in
                     channel?.isStarting = false
                     guard case .success = outcome else { return }
+                    acquirer.recordAcceptance(path)
                     channel?.recordStart(at: sequencer.gaps)
                 }
             )
         } catch  where error.name == "org.bluez.Error.InProgress" {
             // The session has outlived the last link.
+            acquirer.recordAcceptance(channel.path)
         } catch {
-            throw BluetoothError(error, missing: .unknownAttribute)
+            throw acquirer.explain(BluetoothError(error, missing: .unknownAttribute), at: channel.path)
         }
     }
 
@@ -57,10 +59,15 @@ final class NotificationStarter {
 
     /// Requests a socket.
     ///
-    /// BlueZ up to 5.83 never answers when the peripheral refuses. Then no other call may concern the characteristic,
-    /// least of all `StopNotify`, which crashes bluetoothd.
+    /// BlueZ up to 5.83 never answers when the peripheral refuses, see ``NotifyRequests``.
     func acquireNotify(_ channel: NotificationChannel) async throws(BluetoothError) -> DBusDescriptor {
-        let descriptor = try await acquirer.acquire("AcquireNotify", channel.path, of: channel.peripheral)
+        let descriptor: DBusDescriptor?
+        do throws(BluetoothError) {
+            descriptor = try await acquirer.acquire("AcquireNotify", channel.path, of: channel.peripheral)
+        } catch {
+            throw acquirer.explain(error, at: channel.path)
+        }
+        acquirer.recordAcceptance(channel.path)
         guard let descriptor else { throw BluetoothError(.other, "AcquireNotify returned no socket") }
         return descriptor
     }

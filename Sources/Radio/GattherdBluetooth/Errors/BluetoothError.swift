@@ -33,6 +33,9 @@ public struct BluetoothError: Error, Hashable, Sendable {
         case accessDenied
         /// The bytes are not a value of the requested type, or the value cannot be encoded.
         case invalidValue
+        /// bluetoothd never answered an earlier request for the characteristic's notifications by a socket. It refuses
+        /// others until the peripheral is forgotten, or until bluetoothd restarts.
+        case notificationsStuck
         case other
     }
 
@@ -147,7 +150,7 @@ public struct BluetoothError: Error, Hashable, Sendable {
     public var isTransient: Bool {
         switch kind {
         case .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .accessDenied,
-            .invalidValue:
+            .invalidValue, .notificationsStuck:
             false
         case .att(let code): code == 0x0E || code == 0x11
         default: true
@@ -192,6 +195,7 @@ extension BluetoothError.Kind: CustomStringConvertible {
         case .att(let code): "ATT error 0x\(Hexadecimal.text(code, isUppercase: true))"
         case .accessDenied: "access denied"
         case .invalidValue: "invalid value"
+        case .notificationsStuck: "notifications stuck"
         case .other: "other"
         }
     }
