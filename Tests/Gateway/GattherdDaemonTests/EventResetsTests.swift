@@ -66,6 +66,16 @@ import Testing
         #expect(resets.next == nil)
     }
 
+    @Test func `a real number at the value of the fall-back is no event`() {
+        var resets = EventResets()
+        record(&resets, 0, (0, .real(0)))
+        #expect(resets.next == nil)
+        record(&resets, 0, (0, .real(0.5)))
+        #expect(resets.next == start + .seconds(60))
+        record(&resets, 10, (0, .real(0)))
+        #expect(resets.next == nil)
+    }
+
     @Test func `an event of a replaced subscription starts the time again`() {
         var resets = EventResets()
         record(&resets, 0, (1, .boolean(true)))

@@ -173,7 +173,7 @@ struct DeclarativeErrorTests {
         arguments: [
             (
                 ["{metric: x, type: u8, unit: m}", "{metric: x, type: u8, unit: s}"],
-                "10:10: metric 'x' is defined above with another unit, kind or repetition"
+                "10:10: metric 'x' is defined above with another unit, kind, repetition or reset"
             ),
             (
                 ["{metric: x, type: u8}", "{metric: x, type: u8}"],

@@ -108,6 +108,32 @@ struct FormulaTests {
         #expect(profile.streams[0].metrics[0].reset == MetricReset(after: .seconds(60), value: value))
     }
 
+    /// The fields of an event in payloads of two kinds.
+    private static func event(_ second: String) -> [String] {
+        [
+            "{flags: k, type: u8}", "{metric: n, type: u8, when: k == 1, kind: event, reset: 10s}",
+            "{metric: n, \(second), when: k == 2, kind: event}",
+        ]
+    }
+
+    @Test(
+        arguments: [
+            "formula: k * 2", "type: f32", "type: ascii, length: 2", "type: u8, clamp: [5, 10]",
+            "type: u8, table: {0: 100, 255: 0}",
+        ]
+    )
+    func `an event falls back to the number for 0 of its first field`(keys: String) throws {
+        let fields = Self.event("\(keys), reset: 10s")
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(profile.streams[0].metrics[0].reset == MetricReset(after: .seconds(10), value: .integer(0)))
+    }
+
+    @Test(arguments: ["type: u8, reset: 20s", "type: u8", "type: bool, reset: 10s"])
+    func `fields of an event have the same reset`(keys: String) throws {
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: Self.event(keys)))
+        #expect(errors == ["11:10: metric 'n' is defined above with another unit, kind, repetition or reset"])
+    }
+
     @Test(arguments: [
         ("{metric: x, type: u8, enum: {1: open}, reset: 60s}", "'reset' needs a label for 0"),
         ("{metric: x, type: u8, range: [1, 5], reset: 60s}", "'reset' needs a known value for 0"),

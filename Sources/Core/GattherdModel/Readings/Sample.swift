@@ -68,7 +68,7 @@ public struct MetricDescriptor: Hashable, Sendable {
     /// The possible values of the metric, as its profile states them.
     public var domain: ValueDomain
     /// The fall-back of an event; `nil` if a value stays until the next one.
-    public let reset: MetricReset?
+    public var reset: MetricReset?
 
     public init(
         name: String,

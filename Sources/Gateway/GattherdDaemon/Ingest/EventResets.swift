@@ -39,7 +39,7 @@ struct EventResets {
             guard let reset = binding.stream.metrics[sample.metric].reset else { continue }
             let key = Key(decoder: binding.decoder, characteristic: binding.characteristic, metric: sample.metric)
             pending[key] = nil
-            guard sample.value != reset.value, sample.value != .null else { continue }
+            guard sample.value != .null, !sample.value.equals(reset.value) else { continue }
             pending[key] = Pending(
                 binding: binding,
                 due: now.advanced(by: reset.after),
@@ -87,5 +87,15 @@ struct EventResets {
     mutating func remove(decoders: Set<Int>) {
         pending = pending.filter { !decoders.contains($0.value.binding.decoder) }
         next = pending.values.map(\.due).min()
+    }
+}
+
+extension SampleValue {
+    /// True if both are the same value; an integer equals a real number of the same size.
+    fileprivate func equals(_ other: SampleValue) -> Bool {
+        switch (self, other) {
+        case (.integer(let whole), .real(let real)), (.real(let real), .integer(let whole)): Double(whole) == real
+        default: self == other
+        }
     }
 }

@@ -281,13 +281,12 @@ struct FieldCompiler {
             field.report("metric '\(metric.name)' is defined above the group, \(remedy)", at: "metric")
             return false
         }
-        let domain = metrics[index].domain
-        metrics[index].domain = metric.domain
-        guard metrics[index] == metric else {
-            field.report("metric '\(metric.name)' is defined above with another unit, kind or repetition", at: "metric")
+        guard metrics[index].common == metric.common else {
+            let what = "another unit, kind, repetition or reset"
+            field.report("metric '\(metric.name)' is defined above with \(what)", at: "metric")
             return false
         }
-        metrics[index].domain = domain.union(metric.domain)
+        metrics[index].domain = metrics[index].domain.union(metric.domain)
         return true
     }
 
@@ -354,6 +353,16 @@ struct FieldCompiler {
             field.report("no bytes are left for this field: the one in line \(restTaken.line) consumes the rest")
         }
         if takesRest { restTaken = field.node.position }
+    }
+}
+
+extension MetricDescriptor {
+    /// The description that all fields of a metric share: not the possible values, nor the number to fall back to.
+    fileprivate var common: MetricDescriptor {
+        var common = self
+        common.domain = .open
+        if let reset, reset.value.number != nil { common.reset = MetricReset(after: reset.after, value: .integer(0)) }
+        return common
     }
 }
 
