@@ -100,6 +100,10 @@ struct FormulaTests {
             ("type: u8, base: 2", .real(1)), ("type: i8, scale: 0.5, offset: -40", .real(-40)),
             ("type: f32, offset: 5", .real(5)), ("type: sfloat", .real(0)), ("type: ascii, length: 2", .real(0)),
             ("formula: f * 2, clamp: [3, 9]", .real(3)), ("from: f.0, enum: {0: shut, 1: open}", .text("shut")),
+            ("type: u8, range: [1, 5]", .integer(0)), ("type: u8, unknown: {0: off}", .integer(0)),
+            ("type: u8, scale: 0.5, range: [1, 5]", .real(0)), ("increase: f, range: [1, 5]", .integer(0)),
+            ("type: u8, table: {0: 9, 5: 1}, range: [1, 5]", .real(9)),
+            ("type: u8, unknown: 0, enum: {0: idle, 1: open}", .text("idle")),
         ] as [(String, SampleValue)]
     )
     func `an event falls back to the value that its field has for 0`(keys: String, value: SampleValue) throws {
@@ -136,8 +140,6 @@ struct FormulaTests {
 
     @Test(arguments: [
         ("{metric: x, type: u8, enum: {1: open}, reset: 60s}", "'reset' needs a label for 0"),
-        ("{metric: x, type: u8, range: [1, 5], reset: 60s}", "'reset' needs a known value for 0"),
-        ("{metric: x, type: u8, unknown: 0, reset: 60s}", "'reset' needs a known value for 0"),
         ("{metric: x, type: utf8, reset: 60s}", "'reset' is for numbers, labels and booleans"),
         ("{metric: x, type: u8, repeat: rest, reset: 60s}", "a list cannot be reset"),
         ("{metric: x, type: u8, reset: 60}", "'60' is invalid"),

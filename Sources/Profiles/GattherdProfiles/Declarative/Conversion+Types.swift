@@ -15,7 +15,7 @@ extension Conversion {
         }
     }
 
-    /// Returns the value of a source that gives the raw number 0; null if it is unknown.
+    /// Returns the value of a source that gives the raw number 0; null if it has none.
     func zero(of action: DecodeProgram.Step.Action) -> SampleValue {
         switch action {
         case .read(.decimal): outcome(of: Double(0), pattern: 0).value

@@ -72,9 +72,8 @@ struct ValueFormat {
         guard source.isNumber || isBoolean, !field.has("set") else {
             return field.forbid(["reset"], "is for numbers, labels and booleans")
         }
-        guard reset?.value == .null else { return }
-        let kind = field.has("enum") ? "label for 0" : "known value for 0, within its 'range'"
-        field.report("'reset' needs a \(kind): the value after this time", at: "reset")
+        guard !labels.isEmpty, !labels.contains(where: { $0.raw == 0 }) else { return }
+        field.report("'reset' needs a label for 0, the value after this time", at: "reset")
     }
 
     /// The keys that change a number.
@@ -120,11 +119,21 @@ struct ValueFormat {
     }
 
     /// The end of an event: its value becomes false, the label of 0, or the number for 0.
+    ///
+    /// The number ends the event also if the device never sends it, so that `unknown` and `range` do not apply.
     private var reset: MetricReset? {
         guard let resetTime, let source else { return nil }
-        let isFlag = isBoolean && labels.isEmpty
-        let value: SampleValue = isFlag ? .boolean(false) : conversion(named: "").zero(of: source.action)
-        return MetricReset(after: resetTime, value: value)
+        if isBoolean, labels.isEmpty { return MetricReset(after: resetTime, value: .boolean(false)) }
+        let conversion = Conversion(
+            name: "",
+            labels: labels,
+            scale: scale,
+            base: base,
+            table: table,
+            clamp: clamp,
+            decimals: decimals
+        )
+        return MetricReset(after: resetTime, value: conversion.zero(of: source.action))
     }
 
     /// True if implausible values are discarded.
