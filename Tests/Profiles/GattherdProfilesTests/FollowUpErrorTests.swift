@@ -12,6 +12,11 @@ struct FollowUpErrorTests {
             ("{metric: x, flags: x, type: u8, unit: m}", "9:9: a field has exactly one of 'metric', 'flags'"),
             ("{flags: F, type: u8, share: true}", "9:17: 'F' is invalid; expected a name"),
             ("{decrypt: {cipher: aes-cmm, nonce: \"00\", tag: -4..}}", "9:28: 'aes-cmm' is invalid; expected one of"),
+            ("{metric: x, type: u8, table: {1: 2}, range: [1, 5], reset: 10s}", "9:31: a table has 2 to 64"),
+            ("{metric: x, type: u8, repeat: rest, omit: 0, reset: 10s}", "9:54: a list cannot be reset"),
+            ("{metric: x, type: u8, repeat: rest, enum: {1: a}, reset: 10s}", "9:59: a list cannot be reset"),
+            ("{metric: x, type: bool, enum: {0: a}, reset: 10s}", "9:33: 'enum' is for integers"),
+            ("{metric: x, type: u8, enum: {0: [a], 1: b}, reset: 10s}", "9:41: this is a list; expected a text"),
             ("{objects: {id: u8}, kinds: {1: {metric: x, type: u9}}}", "9:58: 'u9' is invalid; expected a type"),
         ]
     )

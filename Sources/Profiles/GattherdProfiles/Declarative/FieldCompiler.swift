@@ -214,6 +214,7 @@ struct FieldCompiler {
     }
 
     private mutating func addMetric(_ field: MappingReader) {
+        let errors = findings.count
         let condition = condition(field)
         let name = field.required("metric", .identifier)
         let source = source(field)
@@ -227,7 +228,7 @@ struct FieldCompiler {
         }
         let isRepeated = count != nil || makesLists
         let metric = format.metric(named: name, isRepeated: isRepeated)
-        if metric.reset != nil, isRepeated { field.report("a list cannot be reset", at: "reset") }
+        checkReset(metric, hasErrors: findings.count > errors, format, field)
         guard let index = index(of: metric, field) else { return }
         checkAlternatives(index, field)
 
@@ -249,6 +250,20 @@ struct FieldCompiler {
             }
         }
         add(step, field)
+    }
+
+    /// Reports `reset` of a list, or of labels without one for 0, which may be one of the errors.
+    private func checkReset(
+        _ metric: MetricDescriptor,
+        hasErrors: Bool,
+        _ format: ValueFormat,
+        _ field: MappingReader
+    ) {
+        if metric.reset != nil, metric.isRepeated {
+            field.report("a list cannot be reset", at: "reset")
+        } else if format.lacksRestLabel, !hasErrors {
+            field.report("'reset' needs a label for 0, the value after this time", at: "reset")
+        }
     }
 
     // MARK: - Metrics

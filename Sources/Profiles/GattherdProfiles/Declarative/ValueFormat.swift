@@ -63,17 +63,9 @@ struct ValueFormat {
         decimals = Int(field.value("decimals", .integer(0...9)) ?? Self.standardDecimals)
         isBoolean = source?.isBoolean == true || type == .boolean
         resetTime = field.value("reset", .duration(Self.resetTimes))
-        checkReset(field)
-    }
-
-    /// Reports `reset` of a value that cannot fall back.
-    private func checkReset(_ field: MappingReader) {
-        guard let source, resetTime != nil else { return }
-        guard source.isNumber || isBoolean, !field.has("set") else {
-            return field.forbid(["reset"], "is for numbers, labels and booleans")
+        if source.map({ !$0.isNumber && !isBoolean }) == true || set != nil {
+            field.forbid(["reset"], "is for numbers, labels and booleans")
         }
-        guard !labels.isEmpty, !labels.contains(where: { $0.raw == 0 }) else { return }
-        field.report("'reset' needs a label for 0, the value after this time", at: "reset")
     }
 
     /// The keys that change a number.
@@ -135,6 +127,9 @@ struct ValueFormat {
         )
         return MetricReset(after: resetTime, value: conversion.zero(of: source.action))
     }
+
+    /// True if an event has labels, but none to fall back to.
+    var lacksRestLabel: Bool { resetTime != nil && !labels.isEmpty && !labels.contains { $0.raw == 0 } }
 
     /// True if implausible values are discarded.
     var hasRange: Bool { range != nil }
