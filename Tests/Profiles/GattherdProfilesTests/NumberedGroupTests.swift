@@ -11,19 +11,37 @@ struct NumberedGroupTests {
 
     @Test(
         arguments: [
-            (
-                ["{metric: t, type: i8, when: left == 1}", group],
-                "10:50: metric 't' is defined above the group, which cannot number it; give the field of the group"
-            ),
-            (
-                ["{metric: t, type: i8}", "{objects: {id: u8}, kinds: {1: {metric: t, type: i8}, 2: {skip: 1}}}"],
-                "10:41: metric 't' is defined above the group, which cannot number it; give the field of the group"
-            ),
-        ] as [([String], String)]
+            (["{metric: t, type: i8}", group], "10 20 30", ["t 16", "t_2 32", "t_3 48"]),
+            (["{metric: t, type: i8, when: left == 3}", group], "10 20 30", ["t 16", "t_2 32", "t_3 48"]),
+            (["{metric: t, type: i8, when: left == 3}", group], "10 20", ["t 16", "t_2 32"]),
+            (["{metric: x, type: i8}", "{metric: t, type: i8}", group], "01 10 20", ["x 1", "t 16", "t_2 32"]),
+        ] as [([String], String, [String])]
     )
-    func `a metric of an earlier field is an error in a numbered group`(fields: [String], error: String) throws {
-        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields))
-        #expect(errors.count == 1 && errors[0].hasPrefix(error), "\(errors)")
+    func `a field before a numbered group gives the first value of its metric`(
+        fields: [String],
+        hex: String,
+        values: [String]
+    ) throws {
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode(hex, by: profile) == values)
+    }
+
+    @Test func `payloads of two kinds give a metric in a field and in objects`() throws {
+        let objects = "{objects: {id: u8}, when: kind == 2, kinds: {1: {metric: battery, type: u8}, 2: {skip: 1}}}"
+        let fields = ["{flags: kind, type: u8}", "{metric: battery, type: u8, when: kind == 1}", objects]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("01 32", by: profile) == ["battery 50"])
+        #expect(try DeclarativeText.decode("02 01 32 02 00 01 28", by: profile) == ["battery 50", "battery_2 40"])
+    }
+
+    @Test func `a payload with more than eight values of a metric is a reject, also before the group`() throws {
+        let profile = try DeclarativeText.compile(
+            DeclarativeText.profile(fields: ["{metric: t, type: i8, when: left > 8}", Self.group])
+        )
+        let values = try DeclarativeText.decode("01 02 03 04 05 06 07 08", by: profile)
+        #expect(values.last == "t_8 8")
+        let reject = try DeclarativeText.decode("01 02 03 04 05 06 07 08 09", by: profile)
+        #expect(reject.count == 1 && reject[0].contains("it has more than 8 values of 't'"), "\(reject)")
     }
 
     @Test func `metrics after a numbered group do not count as its values`() throws {

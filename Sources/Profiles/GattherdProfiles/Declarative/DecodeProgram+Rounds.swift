@@ -49,7 +49,7 @@ extension DecodeProgram {
 
     private func isNumbered(_ metric: Int?) -> Bool {
         guard let metric, let numbering else { return false }
-        return numbering.first.contains(metric)
+        return numbering.contains(metric)
     }
 
     /// Returns the padding of a group's lists after its first round; `nil` for a step that is not a group.

@@ -23,9 +23,8 @@ struct FieldCompiler {
     private var isInGroup = false
     /// True if the group makes a list of each of its metrics.
     private var makesLists = false
-    /// The index of the first metric that the group numbers instead of making lists; `nil` for other groups.
-    private var firstNumbered: Int?
-    private var isNumbered: Bool { firstNumbered != nil }
+    /// True if the group numbers its metrics instead of making lists.
+    private var isNumbered = false
     /// True if the group, and so each of its fields, has a condition.
     private var isInConditional = false
     /// True if a value can be unknown for a reason without a reject.
@@ -141,11 +140,11 @@ struct FieldCompiler {
     /// Compiles fields whose metrics are numbered if a payload has them several times.
     mutating func numberedGroup(_ field: MappingReader, _ compile: (inout FieldCompiler) -> Void) {
         if isInGroup { field.report("groups cannot be nested", at: "objects") }
-        let (outside, first) = (restTaken, metrics.count)
-        (isInGroup, firstNumbered) = (true, first)
+        let (outside, first) = (restTaken, program.steps.count)
+        (isInGroup, isNumbered) = (true, true)
         compile(&self)
-        number(metrics[first...], field)
-        (isInGroup, firstNumbered, restTaken) = (false, nil, outside)
+        number(program.steps[first...], field)
+        (isInGroup, isNumbered, restTaken) = (false, false, outside)
     }
 
     /// Starts the fields of another kind of object, which may consume the rest of the payload again.
@@ -181,26 +180,27 @@ struct FieldCompiler {
         step.condition = condition
         step.count = count ?? .once
         add(step, field)
-        let (outside, first) = (restTaken, metrics.count)
-        firstNumbered = field.value("numbered", .boolean) == true ? first : nil
+        let outside = restTaken
+        isNumbered = field.value("numbered", .boolean) ?? false
         (isInGroup, makesLists, isInConditional) = (true, count != nil && !isNumbered, condition != nil)
         addFields(of: field)
-        if isNumbered { number(metrics[first...], field) }
-        (isInGroup, makesLists, firstNumbered, isInConditional) = (false, false, nil, false)
+        if isNumbered { number(program.steps[index...], field) }
+        (isInGroup, makesLists, isNumbered, isInConditional) = (false, false, false, false)
         restTaken = outside
         program.close(group: index, size: size(field))
         let takesRest = if case .rest = step.count { condition == nil } else { false }
         if count != nil { consume(field, takesRest: takesRest) }
     }
 
-    /// Adds the metrics of the second and further values of the group.
-    private mutating func number(_ group: ArraySlice<MetricDescriptor>, _ field: MappingReader) {
+    /// Adds the metrics of the second and further values of the group's steps.
+    private mutating func number(_ group: ArraySlice<DecodeProgram.Step>, _ field: MappingReader) {
         guard program.numbering == nil else {
             let key = field.has("objects") ? "objects" : "numbered"
             return field.report("only one group can be numbered or have objects", at: key)
         }
-        program.numbering = Numbering(group)
-        for number in 2...Numbering.most { metrics += group.map { Numbering.metric($0, number) } }
+        let numbering = Numbering(group, metrics)
+        program.numbering = numbering
+        metrics += numbering.further(metrics)
     }
 
     /// Returns the register with the length of the group in bytes.
@@ -291,11 +291,6 @@ struct FieldCompiler {
 
     /// Adds the values of another field of a metric; returns false after a reported error.
     private mutating func unite(_ metric: MetricDescriptor, with index: Int, _ field: MappingReader) -> Bool {
-        if let firstNumbered, index < firstNumbered {
-            let remedy = "which cannot number it; give the field of the group another name"
-            field.report("metric '\(metric.name)' is defined above the group, \(remedy)", at: "metric")
-            return false
-        }
         guard metrics[index].common == metric.common else {
             let what = "another unit, kind, repetition or reset"
             field.report("metric '\(metric.name)' is defined above with \(what)", at: "metric")
@@ -310,7 +305,7 @@ struct FieldCompiler {
         let earlier = isConditional[index]
         let hasCondition = field.has("when") || isInConditional
         isConditional[index] = hasCondition && earlier ?? true
-        let mayRepeat = metrics[index].isRepeated || isNumbered || program.numbering?.first.contains(index) == true
+        let mayRepeat = metrics[index].isRepeated || isNumbered || program.numbering?.contains(index) == true
         guard let earlier, !mayRepeat, !earlier || !hasCondition else { return }
         let name = metrics[index].name
         field.report("metric '\(name)' is defined above; give both a 'when', of which only one is true", at: "metric")

@@ -4,23 +4,45 @@ import GattherdModel
 /// The numbering of several values of one metric in a payload: the second temperature is
 /// `temperature_2`.
 ///
-/// The metrics of first values come first, then those of second values in the same order, and so on.
+/// A metric of the group may have values outside of it, which count too.
 struct Numbering: Hashable, Sendable {
     /// The maximum number of values of a metric.
     static let most = 8
 
     /// The indices of the metrics of first values.
-    let first: Range<Int>
+    private let first: [Int]
     /// The names of these metrics.
-    let names: [String]
+    private let names: [String]
+    /// The position in ``first`` of each metric; `nil` for those that are not numbered.
+    private let positions: [Int?]
 
-    /// Creates the numbering of metrics that a group has.
-    init(_ group: ArraySlice<MetricDescriptor>) {
-        first = group.indices
-        names = group.map(\.name)
+    /// Creates the numbering of the metrics that the steps of a group give.
+    ///
+    /// - Parameters:
+    ///   - group: The steps.
+    ///   - metrics: All metrics so far. Those of second values come after them in the order of first values, then
+    ///     those of third values, and so on.
+    init(_ group: ArraySlice<DecodeProgram.Step>, _ metrics: [MetricDescriptor]) {
+        var first: [Int] = []
+        for metric in group.flatMap({ [$0.metric, $0.reason] }).compactMap(\.self) where !first.contains(metric) {
+            first.append(metric)
+        }
+        self.first = first
+        names = first.map { metrics[$0].name }
+        positions = metrics.indices.map { first.firstIndex(of: $0) }
     }
 
-    static func metric(_ metric: MetricDescriptor, _ number: Int) -> MetricDescriptor {
+    /// Returns true for a metric of first values.
+    func contains(_ metric: Int) -> Bool { position(of: metric) != nil }
+
+    private func position(of metric: Int) -> Int? { positions.indices.contains(metric) ? positions[metric] : nil }
+
+    /// Returns the metrics of second and further values.
+    func further(_ metrics: [MetricDescriptor]) -> [MetricDescriptor] {
+        (2...Self.most).flatMap { number in first.map { Self.metric(metrics[$0], number) } }
+    }
+
+    private static func metric(_ metric: MetricDescriptor, _ number: Int) -> MetricDescriptor {
         MetricDescriptor(
             name: "\(metric.name)_\(number)",
             unit: metric.unit,
@@ -34,23 +56,25 @@ struct Numbering: Hashable, Sendable {
 
     /// Assigns the numbered metric to the second and further samples of a metric.
     func apply(to samples: inout [Sample], from start: Int) throws(PayloadError) {
-        for index in samples.indices[start...] where first.contains(samples[index].metric) {
+        for index in samples.indices[start...] {
             let metric = samples[index].metric
+            guard let position = position(of: metric) else { continue }
             let number = samples[start..<index].count { base(of: $0.metric) == metric }
-            guard number < Self.most else { throw tooMany(metric) }
-            samples[index] = Sample(metric: metric + number * first.count, value: samples[index].value)
+            guard number < Self.most else { throw tooMany(names[position]) }
+            guard number > 0 else { continue }
+            let further = positions.count + (number - 1) * first.count + position
+            samples[index] = Sample(metric: further, value: samples[index].value)
         }
     }
 
-    private func tooMany(_ metric: Int) -> PayloadError {
-        let name = names.dropFirst(metric - first.lowerBound).first ?? ""
+    private func tooMany(_ name: String) -> PayloadError {
         let advice = "numbered metrics end at '\(name)_\(Self.most)', so the profile needs a list"
         return .invalid(reason: "it has more than \(Self.most) values of '\(name)'; \(advice)")
     }
 
-    /// Returns the metric of the first value; metrics outside of the group are unchanged.
+    /// Returns the metric of the first value; metrics that are not numbered are unchanged.
     private func base(of metric: Int) -> Int {
-        let numbered = first.lowerBound..<first.lowerBound + Self.most * first.count
-        return numbered.contains(metric) ? first.lowerBound + (metric - first.lowerBound) % first.count : metric
+        let further = positions.count..<positions.count + (Self.most - 1) * first.count
+        return further.contains(metric) ? first[(metric - positions.count) % first.count] : metric
     }
 }
