@@ -44,6 +44,25 @@ struct NumberedGroupTests {
         #expect(reject.count == 1 && reject[0].contains("it has more than 8 values of 't'"), "\(reject)")
     }
 
+    private static let single = "{repeat: 1, numbered: true, fields: [{metric: t, type: i8}]}"
+    private static let pair = "{repeat: 1, numbered: true, fields: [{metric: t, type: i8}, {metric: t_2, type: i8}]}"
+    private static let kinds = "{objects: {id: u8}, kinds: {1: {metric: t, type: i8}, 2: {metric: t_8, type: i8}}}"
+
+    @Test(
+        arguments: [
+            (["{metric: t_2, type: i8}", group], "10:24: a further value is named 't_2', as is another field;"),
+            (["{flags: t_2, type: u8}", group], "10:24: a further value is named 't_2', as is another field;"),
+            ([pair], "9:21: a further value is named 't_2', as is another field;"),
+            ([kinds], "9:10: a further value is named 't_8', as is another field;"),
+            ([single, "{metric: t_2, type: i8}"], "10:10: 't_2' is a further value of the numbered group above;"),
+            ([single, "{flags: t_2, type: u8}"], "10:10: 't_2' is a metric already;"),
+        ] as [([String], String)]
+    )
+    func `a field with the name of a further value is an error`(fields: [String], error: String) throws {
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields))
+        #expect(errors.count == 1 && errors[0].hasPrefix(error), "\(errors)")
+    }
+
     @Test func `metrics after a numbered group do not count as its values`() throws {
         let fields = [
             "{repeat: 1, numbered: true, fields: [{metric: t, type: i8}]}", "{metric: battery, type: u8}",

@@ -194,13 +194,17 @@ struct FieldCompiler {
 
     /// Adds the metrics of the second and further values of the group's steps.
     private mutating func number(_ group: ArraySlice<DecodeProgram.Step>, _ field: MappingReader) {
+        let key = field.has("objects") ? "objects" : "numbered"
         guard program.numbering == nil else {
-            let key = field.has("objects") ? "objects" : "numbered"
             return field.report("only one group can be numbered or have objects", at: key)
         }
         let numbering = Numbering(group, metrics)
         program.numbering = numbering
-        metrics += numbering.further(metrics)
+        let further = numbering.further(metrics)
+        for name in further.map(\.name) where names.has(name) || metrics.contains(where: { $0.name == name }) {
+            field.report("a further value is named '\(name)', as is another field; rename that one", at: key)
+        }
+        metrics += further
     }
 
     /// Returns the register with the length of the group in bytes.
@@ -291,6 +295,11 @@ struct FieldCompiler {
 
     /// Adds the values of another field of a metric; returns false after a reported error.
     private mutating func unite(_ metric: MetricDescriptor, with index: Int, _ field: MappingReader) -> Bool {
+        if program.numbering?.isFurther(index) == true {
+            let remedy = "give the metric another name"
+            field.report("'\(metric.name)' is a further value of the numbered group above; \(remedy)", at: "metric")
+            return false
+        }
         guard metrics[index].common == metric.common else {
             let what = "another unit, kind, repetition or reset"
             field.report("metric '\(metric.name)' is defined above with \(what)", at: "metric")

@@ -35,6 +35,11 @@ struct Numbering: Hashable, Sendable {
     /// Returns true for a metric of first values.
     func contains(_ metric: Int) -> Bool { position(of: metric) != nil }
 
+    /// Returns true for a metric of second or further values.
+    func isFurther(_ metric: Int) -> Bool {
+        (positions.count..<positions.count + (Self.most - 1) * first.count).contains(metric)
+    }
+
     private func position(of metric: Int) -> Int? { positions.indices.contains(metric) ? positions[metric] : nil }
 
     /// Returns the metrics of second and further values.
@@ -74,7 +79,6 @@ struct Numbering: Hashable, Sendable {
 
     /// Returns the metric of the first value; metrics that are not numbered are unchanged.
     private func base(of metric: Int) -> Int {
-        let further = positions.count..<positions.count + (Self.most - 1) * first.count
-        return further.contains(metric) ? first[(metric - positions.count) % first.count] : metric
+        isFurther(metric) ? first[(metric - positions.count) % first.count] : metric
     }
 }
