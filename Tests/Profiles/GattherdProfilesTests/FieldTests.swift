@@ -276,22 +276,31 @@ struct FieldTests {
         )
     }
 
-    @Test(
-        arguments: [
-            ([], 255, []), ([], 256, ["9"]), (["{metric: y, type: u8}"], 254, []),
-            (["{metric: y, type: u8}"], 255, ["10"]),
-        ] as [([String], Int, [String])]
-    )
-    func `a stream with more fields than the maximum is refused, with those of groups`(
-        first: [String],
-        count: Int,
-        lines: [String]
-    ) throws {
+    /// A group of `count` fields.
+    private static func group(_ count: Int) -> String {
         let skips = Array(repeating: "{skip: 1}", count: count - 1).joined(separator: ", ")
-        let group = "{when: left > 0, fields: [{metric: x, type: u8}, \(skips)]}"
-        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: first + [group]))
-        #expect(errors.map { String($0.prefix { $0 != ":" }) } == lines)
-        #expect(errors.allSatisfy { $0.hasSuffix("a stream has at most 256 fields, with those of its groups") })
+        return "{when: left > 0, fields: [{metric: x, type: u8, when: left == 1}, \(skips)]}"
+    }
+
+    @Test func `a group with more fields than the maximum is refused`() throws {
+        #expect(try DeclarativeText.errors(DeclarativeText.profile(fields: [Self.group(256)])) == [])
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [Self.group(257)]))
+        #expect(errors.count == 1 && errors[0].hasPrefix("9:"), "\(errors)")
+        #expect(errors.allSatisfy { $0.hasSuffix("a list of fields has at most 256") })
+    }
+
+    @Test func `a stream with more fields than the maximum is refused`() throws {
+        let fields = ["{metric: x, type: u8}"] + Array(repeating: "{skip: 1}", count: 255)
+        #expect(try DeclarativeText.errors(DeclarativeText.profile(fields: fields)) == [])
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields + ["{skip: 1}", "{skip: 1}"]))
+        #expect(errors == ["265:9: a list of fields has at most 256"])
+    }
+
+    @Test func `groups have their fields beside the maximum of the stream`() throws {
+        let small = ["{metric: y, type: u8}"] + Array(repeating: Self.group(4), count: 75)
+        #expect(try DeclarativeText.errors(DeclarativeText.profile(fields: small)) == [])
+        let skips = Array(repeating: "{skip: 1}", count: 200)
+        #expect(try DeclarativeText.errors(DeclarativeText.profile(fields: skips + [Self.group(100)])) == [])
     }
 
     @Test func `octets can be skipped, and those after the last field are ignored`() throws {

@@ -16,8 +16,6 @@ struct FieldCompiler {
     var names = FieldNames()
     let findings: ProfileFindings
     private let hasSender: Bool
-    /// The number of fields so far, without those of objects.
-    private var fieldCount = 0
     /// The position of a field that always consumes the rest of the payload.
     private var restTaken: YAMLPosition?
     private var isInGroup = false
@@ -44,17 +42,12 @@ struct FieldCompiler {
         program.registerCount = names.count
     }
 
-    /// Compiles the fields of a stream or of a group; reports the first one beyond the maximum of a stream.
+    /// Compiles the fields of a stream or of a group; reports the first one beyond the maximum.
     mutating func addFields(of owner: MappingReader) {
-        for node in owner.elements("fields") {
-            fieldCount += 1
-            if fieldCount <= Self.maximumFields {
-                add(node)
-            } else if fieldCount == Self.maximumFields + 1 {
-                let most = Self.maximumFields
-                findings.report("a stream has at most \(most) fields, with those of its groups", at: node.position)
-            }
-        }
+        let nodes = owner.elements("fields")
+        for node in nodes.prefix(Self.maximumFields) { add(node) }
+        guard let surplus = nodes.dropFirst(Self.maximumFields).first else { return }
+        findings.report("a list of fields has at most \(Self.maximumFields)", at: surplus.position)
     }
 
     mutating func add(_ node: YAMLNode) {
