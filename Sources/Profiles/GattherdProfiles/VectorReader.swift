@@ -41,6 +41,7 @@ struct VectorReader {
         let sender = isKeyed ? sender(reader) : nil
         guard reader.node["expect"] == nil || reader.node["reject"] == nil, let expectation = expectation(reader) else {
             reader.report("a test has either 'expect' or 'reject'")
+            reader.abandon()
             return nil
         }
         guard let payloads else { return nil }

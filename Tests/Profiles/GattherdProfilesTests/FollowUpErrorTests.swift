@@ -67,6 +67,32 @@ struct FollowUpErrorTests {
         #expect(errors.count == 1 && errors[0].hasPrefix("5:13: 'Thing' is invalid; expected a name"), "\(errors)")
     }
 
+    @Test(
+        arguments: [
+            (
+                "{metric: x, type: u8, over: x, numbered: true, range: [5, 1]}",
+                [
+                    "9:31: 'over' has no meaning here, although a field may have it",
+                    "9:40: 'numbered' has no meaning here, although a field may have it",
+                    "9:63: the lower bound comes first",
+                ]
+            ),
+            (
+                "{repeat: rest, scale: 0.1, fields: [{metric: x, type: u8}, {metric: [y], type: u8}]}",
+                [
+                    "9:24: 'scale' has no meaning here, although a field may have it",
+                    "9:77: this is a list; expected a name of a-z, 0-9 and '_', at most 64",
+                ]
+            ),
+        ] as [(String, [String])]
+    )
+    func `a key without meaning is reported beside a mistake that does not end the reading`(
+        field: String,
+        errors: [String]
+    ) throws {
+        #expect(try DeclarativeText.errors(DeclarativeText.profile(fields: [field])) == errors)
+    }
+
     @Test func `an unknown key is reported beside another mistake`() throws {
         let fields = ["{metric: x, type: u9, repeat: 2, unti: m}"]
         let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields))

@@ -40,7 +40,10 @@ struct AdvertisementCompiler {
             envelope: envelope
         )
         let before = parts()
-        guard let source, let stream else { return nil }
+        guard let source, let stream else {
+            reader.abandon()
+            return nil
+        }
         var descriptor = AdvertisementDescriptor(source: source, stream: stream, metrics: fields.metrics)
         descriptor.isCounted = format.counter != nil
         descriptor.isOpen = fields.program.numbering != nil

@@ -18,7 +18,10 @@ struct ChecksumReader {
     /// Returns `nil` after a reported error.
     func checksum() -> Checksum? {
         defer { reader.finish() }
-        guard let kind = reader.required("kind", .choice(Self.kinds)) else { return nil }
+        guard let kind = reader.required("kind", .choice(Self.kinds)) else {
+            reader.abandon()
+            return nil
+        }
         if !kind.isCRC { reader.forbid(["poly", "reflect"], "is for crc8, crc16 and crc32") }
         let bits: ClosedRange<Int64> = 0...(1 << Int64(8 * kind.width)) - 1
         let standard = Self.standard(kind)

@@ -33,7 +33,10 @@ struct ControlCompiler {
         let suffix = reader.value("suffix", .octets) ?? []
         let check = WrittenChecksum(reader)
         let vectors = ControlVectorReader.read(reader)
-        guard let name, let uuid, let content else { return nil }
+        guard let name, let uuid, let content else {
+            reader.abandon()
+            return nil
+        }
         check.check(count: prefix.count + content.encoding.width + suffix.count)
         let descriptor = ControlDescriptor(
             name: name,

@@ -21,7 +21,10 @@ struct DecryptionReader {
     /// Returns `nil` after a reported error.
     func decryption() -> Decryption? {
         defer { reader.finish() }
-        guard let mode = reader.required("cipher", .choice(Self.modes)) else { return nil }
+        guard let mode = reader.required("cipher", .choice(Self.modes)) else {
+            reader.abandon()
+            return nil
+        }
         check(mode)
         let tag = reader.value("tag", .slice)
         let nonce = nonce(mode)

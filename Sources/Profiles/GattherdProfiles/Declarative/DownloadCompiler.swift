@@ -21,6 +21,7 @@ struct DownloadCompiler {
         let kinds = ["racp", "request", "block"].filter { reader.has($0) }
         guard kinds.count == 1 else {
             reader.report("a download has exactly one of 'racp', 'request' and 'block'")
+            reader.abandon()
             return nil
         }
         let uuid = kinds[0] == "racp" ? reader.value("racp", .uuid) : reader.required("uuid", .uuid)
@@ -86,9 +87,10 @@ struct DownloadCompiler {
         }
         guard let inner = MappingReader(node, .clock, findings: reader.findings) else { return nil }
         defer { inner.finish() }
-        guard let uuid = inner.required("uuid", .uuid), let type = inner.required("type", .choice(Self.counters)),
-            let unit = inner.required("unit", .choice(RecordCompiler.units)), let width = type.width
-        else { return nil }
+        let uuid = inner.required("uuid", .uuid)
+        let type = inner.required("type", .choice(Self.counters))
+        let unit = inner.required("unit", .choice(RecordCompiler.units))
+        guard let uuid, let unit, let width = type?.width else { return nil }
         return DownloadDescriptor.Clock(
             characteristic: uuid,
             format: .count(octets: width, unit: unit),

@@ -7,7 +7,7 @@ extension FieldCompiler {
     /// Compiles `objects` and `kinds`.
     mutating func addObjects(_ field: MappingReader) {
         let condition = condition(field)
-        guard let catalogue = catalogue(field) else { return }
+        guard let catalogue = catalogue(field) else { return field.abandon() }
         let (index, errors) = (program.steps.count, findings.count)
         let position = program.add(catalogue)
         var step = DecodeProgram.Step(.objects(position), conversion: program.add(Conversion(name: "objects")))
@@ -27,9 +27,9 @@ extension FieldCompiler {
             let reader = MappingReader(node, .objects, findings: findings)
         else { return nil }
         defer { reader.finish() }
-        guard let number = reader.required("id", .unsigned(most: 4)) else { return nil }
+        let number = reader.required("id", .unsigned(most: 4))
         let size = reader.value("size", .unsigned(most: 2))
-        if reader.has("size"), size == nil { return nil }
+        guard let number, size != nil || !reader.has("size") else { return nil }
         return ObjectCatalogue(
             number: number,
             size: size,

@@ -56,6 +56,7 @@ struct FieldCompiler {
         let kinds = Self.kinds.filter { field.has($0) }
         guard kinds.count == 1 else {
             let words = Self.kinds.dropLast().map { "'\($0)'" }.joined(separator: ", ")
+            field.abandon()
             return field.report("a field has exactly one of \(words) and 'ignore'")
         }
         switch kinds[0] {
@@ -80,7 +81,9 @@ struct FieldCompiler {
 
     private mutating func addFlags(_ field: MappingReader) {
         let condition = condition(field)
-        guard let name = field.required("flags", .identifier), let flags = flags(field) else { return }
+        guard let name = field.required("flags", .identifier), let flags = flags(field) else {
+            return field.abandon()
+        }
         if metrics.contains(where: { $0.name == name }) {
             field.report("'\(name)' is a metric already; give the flags another name", at: "flags")
         }
@@ -218,7 +221,7 @@ struct FieldCompiler {
         let format = ValueFormat(field, source: source)
         let count = source?.takesOctets == true ? count(field) : nil
         let length = source?.isText == true ? expression(field, "length", Self.octetCount) : nil
-        guard let name, let source, let format else { return }
+        guard let name, let source, let format else { return field.abandon() }
         if count != nil, isNumbered {
             let remedy = "put the field outside of 'objects' and numbered groups, with 'when'"
             field.report("a list cannot be numbered; \(remedy)", at: "repeat")

@@ -7,9 +7,8 @@ final class MappingReader {
     let node: YAMLNode
     let findings: ProfileFindings
     private let schema: MappingSchema
-    /// The number of errors before this mapping.
-    private let earlierErrors: Int
     private var asked: Set<String> = []
+    private var isAbandoned = false
 
     /// Creates a reader; `nil` for a node that is not a mapping, which is reported.
     init?(_ node: YAMLNode, _ schema: MappingSchema, findings: ProfileFindings) {
@@ -20,7 +19,6 @@ final class MappingReader {
         self.node = node
         self.schema = schema
         self.findings = findings
-        earlierErrors = findings.count
     }
 
     /// Returns the value of `key`; `nil` if it is absent or empty.
@@ -79,13 +77,15 @@ final class MappingReader {
         for key in keys where has(key) { report("'\(key)' \(reason)", at: key) }
     }
 
+    /// Records that an error ended the reading, so that other keys of the schema may be right.
+    func abandon() { isAbandoned = true }
+
     /// Reports each key that was not read.
     ///
-    /// An error ends the reading of a mapping early. After one, only keys outside of the schema are reported.
+    /// Of an abandoned mapping, only keys outside of the schema are reported.
     func finish() {
-        let hasError = findings.count > earlierErrors
         for member in node.members ?? [] where !asked.contains(member.name) {
-            if hasError, schema.keys.contains(member.name) { continue }
+            if isAbandoned, schema.keys.contains(member.name) { continue }
             findings.report(objection(to: member.name), at: member.key.position)
         }
     }

@@ -27,7 +27,10 @@ struct ModelReader {
             let remedy = "'name', 'service' or 'begins' with two bytes that are not ??"
             reader.report("data of any company identifies nothing without \(remedy)", at: "manufacturer")
         }
-        guard let brand, let model else { return nil }
+        guard let brand, let model else {
+            reader.abandon()
+            return nil
+        }
         var descriptor = ModelDescriptor(brand: brand, model: model)
         descriptor.source = source
         descriptor.names = reader.namePatterns("name")

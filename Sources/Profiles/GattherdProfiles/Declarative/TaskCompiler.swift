@@ -18,7 +18,10 @@ struct TaskCompiler {
         let service = reader.value("service", .uuid)
         let isRequired = reader.value("required", .boolean) ?? false
         let templates = TemplateReader(reader, options)
-        guard let uuid, let action = action(reader, uuid, service, templates) else { return nil }
+        guard let uuid, let action = action(reader, uuid, service, templates) else {
+            reader.abandon()
+            return nil
+        }
         return ConnectionTaskDescriptor(
             service: service,
             characteristic: uuid,
@@ -35,8 +38,8 @@ struct TaskCompiler {
         defer { reader.finish() }
         let prefix = reader.required("write", .octets)
         let type = reader.required("type", .choice(Self.words))
-        guard let stream = reader.required("stream", .identifier), let metric = reader.required("metric", .identifier)
-        else { return nil }
+        let (stream, metric) = (reader.required("stream", .identifier), reader.required("metric", .identifier))
+        guard let stream, let metric else { return nil }
         guard let metrics = streams.first(where: { $0.stream == stream })?.metrics else {
             reader.report("the profile has no stream '\(stream)'", at: "stream")
             return nil
