@@ -40,10 +40,11 @@ extension DeviceSettings {
         return mixed + files
     }
 
-    /// Returns the error if a profile of the device does not take its key of 12 bytes.
+    /// Returns the error if no profile of the device takes its key of 12 bytes.
     private func shortKeyFinding(with registry: ProfileRegistry) -> ConfigError? {
         guard let file = bindKeyFile, BindKeyFile(file).key?.isComplete == false,
-            let profile = profiles?.first(where: { registry.needsCompleteKey($0.value) })
+            let profiles, let profile = profiles.first,
+            profiles.allSatisfy({ registry.needsCompleteKey($0.value) })
         else { return nil }
         let advice = "the native profile '\(profile.value)' takes only keys of 32; write one, or remove 'bind_key_file'"
         return ConfigError(.conflict("the key in '\(file.value)' has 24 hexadecimal digits; \(advice)"), about: file)
