@@ -21,7 +21,7 @@ package struct ProfileRegistry: Sendable {
     }
 
     /// Returns true if the profile named `name` takes bind keys of 16 bytes only, as native ones do.
-    package func needsCompleteKey(_ name: String) -> Bool { self[name] is LoadedProfile }
+    package func needsCompleteKey(_ name: String) -> Bool { self[name].map(ProfileTools.needsCompleteKey) ?? false }
 
     /// Returns the profiles that match a device with these services.
     package func matching(_ services: some Sequence<BluetoothUUID>) -> [any Profile] {

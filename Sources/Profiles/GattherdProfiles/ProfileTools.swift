@@ -11,6 +11,9 @@ package enum ProfileTools {
     /// True for a valid profile name.
     package static func isName(_ text: String) -> Bool { ProfileRules.isSlug(text) }
 
+    /// Returns true if a profile takes bind keys of 16 bytes only, as native ones do.
+    package static func needsCompleteKey(_ profile: any Profile) -> Bool { profile is LoadedProfile }
+
     /// The characteristics of a new profile without a device.
     package static var exampleCharacteristics: [SkeletonCharacteristic] {
         var values = SkeletonCharacteristic(service: 0xFFF0, uuid: 0xFFF1)

@@ -8,6 +8,8 @@ struct VectorReader {
     let metrics: [MetricDescriptor]?
     /// True if the payloads are encrypted, so that a test needs a sender.
     var isKeyed = false
+    /// The keys that the profile takes.
+    var keys = ProfileGrammar<BindKey>.bindKey
 
     /// The error in a test of a native profile.
     struct Fault: Error {
@@ -55,7 +57,7 @@ struct VectorReader {
     }
 
     private func sender(_ reader: MappingReader) -> Sender? {
-        let key = reader.value("key", .bindKey)
+        let key = reader.value("key", keys)
         if reader.has("key"), !reader.has("address") {
             reader.report("the 'key' of a test needs the 'address' of its sender, such as C0:FF:EE:00:00:01", at: "key")
         }
@@ -113,6 +115,10 @@ struct VectorReader {
 extension ProfileGrammar<BindKey> {
     static let bindKey = ProfileGrammar("a bind key: 32 or 24 hexadecimal digits") { text in
         Hexadecimal.octets(text).flatMap { BindKey($0) }
+    }
+
+    static let completeBindKey = ProfileGrammar("a bind key: 32 hexadecimal digits") { text in
+        bindKey.parse(text).flatMap { $0.isComplete ? $0 : nil }
     }
 }
 

@@ -109,6 +109,10 @@ struct NativeRefusalTests {
             "TESTS \"{hex: A5, address: 1, reject: true}\"",
             "test 1 of stream 'garden': '1' is invalid; expected an address"
         ),
+        Fault(
+            "TESTS \"{hex: A5, address: C0:FF:EE:00:00:01, key: 0123456789abcdef01234567, reject: true}\"",
+            "test 1 of stream 'garden': '0123456789abcdef01234567' is invalid; expected a bind key: 32 "
+        ),
     ]
 
     @Test(arguments: listenerFaults)

@@ -23,8 +23,8 @@ struct AdvertisementDecodeCommand {
             throw arguments.misuse("--explain is for people; leave out --json")
         }
         commands = try ProfileCommands(arguments)
-        sender = try SenderOptions(arguments)
         profile = try commands.advertisementProfile(arguments.positional(0))
+        sender = try SenderOptions(arguments, for: profile)
         commands.sayRefusals()
     }
 

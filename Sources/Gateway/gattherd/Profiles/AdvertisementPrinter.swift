@@ -23,12 +23,13 @@ final class AdvertisementPrinter {
     /// - Throws: ``CommandFailure`` for a wrong option.
     init(_ arguments: Arguments, _ commands: ProfileCommands, _ profile: (any Profile)?) throws(CommandFailure) {
         isJSON = arguments.has("json")
-        let sender = try SenderOptions(arguments)
+        let profile = profile.flatMap { $0.isForAdvertisements ? $0 : nil }
+        let sender = try SenderOptions(arguments, for: profile)
         address = sender.address
         replay = AdvertisementReplay(
             commands.registry,
             commands.configuration,
-            profile: profile.flatMap { $0.isForAdvertisements ? $0 : nil },
+            profile: profile,
             key: sender.key
         )
     }
@@ -139,7 +140,11 @@ struct SenderOptions {
     let address: BluetoothAddress?
     let key: BindKey?
 
-    init(_ arguments: Arguments) throws(CommandFailure) {
+    /// - Parameters:
+    ///   - arguments: The arguments, with the options `address` and `key`.
+    ///   - profile: The profile that gets the key; `nil` for that of each device.
+    /// - Throws: ``CommandFailure`` for a wrong option, and for a key that the profile does not take.
+    init(_ arguments: Arguments, for profile: (any Profile)? = nil) throws(CommandFailure) {
         address = try arguments.value("address").map { (text) throws(CommandFailure) in
             if let address = BluetoothAddress(anyNotation: text) { return address }
             throw arguments.misuse("'\(text)' is not an address; write it as C0:FF:EE:00:00:01")
@@ -150,5 +155,12 @@ struct SenderOptions {
         }
         if let finding = file.finding { throw CommandFailure(.data, finding.description) }
         key = file.key
+        if let profile, ProfileTools.needsCompleteKey(profile), key?.isComplete == false {
+            let problem = "the key of --key has 24 hexadecimal digits"
+            throw CommandFailure(
+                .data,
+                "gattherd: \(problem); the native profile '\(profile.name)' takes only keys of 32"
+            )
+        }
     }
 }

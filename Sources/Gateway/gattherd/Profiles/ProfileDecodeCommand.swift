@@ -140,7 +140,7 @@ struct ProfileDecodeCommand {
         guard profile.isForAdvertisements else {
             throw arguments.misuse("--key and --address are for profiles of advertisements; leave them out")
         }
-        let options = try SenderOptions(arguments)
+        let options = try SenderOptions(arguments, for: profile)
         guard let address = options.address else {
             throw arguments.misuse("--address is the device's address, such as C0:FF:EE:00:00:01; a key needs it")
         }

@@ -103,7 +103,7 @@ extension TableStream<AdvertisementDescriptor> {
         frame.isCounted = unsafe entry.flags & GATTHERD_COUNTED != 0
         frame.isOpen = unsafe entry.flags & GATTHERD_OPEN != 0
         descriptor = frame
-        let reader = VectorReader(metrics: metrics, isKeyed: true)
+        let reader = VectorReader(metrics: metrics, isKeyed: true, keys: .completeBindKey)
         vectors = try unsafe Self.vectors(entry.tests, entry.test_count, stream, reader)
     }
 
