@@ -12,7 +12,8 @@ extension CompiledAdvertisement {
             }
         guard explanation.rejection == nil else { return explanation }
         do throws(PayloadError) {
-            let hasValues = explanation.rows.contains { !$0.value.isEmpty }
+            let counter = format.hasValues ? format.counter?.metric.map { descriptor.metrics[$0].name } : nil
+            let hasValues = explanation.rows.contains { !$0.value.isEmpty && $0.field != counter }
             if try isSilent(payloads, sender, shared), hasValues { explanation.isRepetition = true }
         } catch {
             explanation.rejection = error

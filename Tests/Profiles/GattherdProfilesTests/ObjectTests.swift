@@ -120,6 +120,34 @@ struct ObjectTests {
         #expect(second.map(\.value) == [.integer(2)])
     }
 
+    /// A profile of advertisements with a counter and these fields after it.
+    private static func counted(_ fields: String...) -> String {
+        """
+        contract: 1
+        profile: thing
+        advertisement:
+          - service_data: 181a
+            stream: thing
+            counter: n
+            fields: [{metric: n, type: u8}, \(fields.joined(separator: ", "))]
+        """
+    }
+
+    @Test func `a counter alone is no reading of a stream with other metrics`() throws {
+        let text = Self.counted("{flags: kind, type: u8}", "{metric: x, type: u8, when: kind == 1}")
+        let profile = try DeclarativeText.compile(text)
+        #expect(try DeclarativeText.decode("05 03", by: profile) == [])
+        #expect(try DeclarativeText.decode("06 01 07", by: profile) == ["n 6", "x 7"])
+        let explanation = try #require(ProfileTools.explain([[5, 3]], characteristic: 0, of: profile))
+        #expect(explanation.rejection == nil && !explanation.isRepetition)
+    }
+
+    @Test func `a counter is the reading of a stream without other metrics`() throws {
+        let profile = try DeclarativeText.compile(Self.counted("{skip: 1}"))
+        #expect(try DeclarativeText.decode("05 03", by: profile) == ["n 5"])
+        #expect(try ProfileTools.decode([[5, 3], [5, 3]], characteristic: 0, of: profile).isEmpty)
+    }
+
     @Test func `a wrong length or checksum after an ignored advertisement is a reject`() throws {
         let text = """
             contract: 1

@@ -13,6 +13,9 @@ struct CompiledAdvertisement: Sendable {
         /// True for a plain frame of a profile in which others use the device's key: devices with a key send those.
         var isForKeylessDevices = false
 
+        /// True if the frame has other metrics than its counter.
+        var hasValues: Bool { program.steps.contains { $0.metric != nil && $0.metric != counter?.metric } }
+
         /// True if the frame is, or may be, encrypted with the device's key.
         var usesDeviceKey: Bool { envelope != nil || program.decryption?.rule.usesDeviceKey == true }
     }
@@ -106,12 +109,15 @@ final class FrameDecoder {
     private var memory: DecodeMemory
     private var envelope: BTHomeEnvelope?
     private var lastCount: Int64?
+    /// True if the frame has other metrics than its counter, which alone is then no reading.
+    private let hasValues: Bool
     /// True if the device sends other frames, so that this one is a forgery.
     private let isForged: Bool
 
     init(_ frame: CompiledAdvertisement, _ sender: Sender?, profile: String, shared: [Int64]) {
         let stream = frame.descriptor.stream
         format = frame.format
+        hasValues = frame.format.hasValues
         isForged = frame.format.isForKeylessDevices && sender?.key != nil
         memory = DecodeMemory(for: format.program, from: sender, profile: profile, stream: stream)
         memory.shared = shared
@@ -148,10 +154,12 @@ final class FrameDecoder {
         lastCount = count
         if isRepeated || memory.decryption?.isRepetition == true { return samples.removeSubrange(start...) }
         let counter = format.counter?.metric
-        if format.program.numbering != nil, samples[start...].allSatisfy({ $0.metric == counter }) {
+        let isEmpty = samples[start...].allSatisfy { $0.metric == counter }
+        if isEmpty, format.program.numbering != nil {
             throw .invalid(reason: "it has no object that the profile knows")
         }
         memory.acceptPayload()
+        if isEmpty, hasValues { samples.removeSubrange(start...) }
     }
 
     /// Returns the counter of the payload; `nil` if absent or unknown.
