@@ -59,7 +59,7 @@ package enum ProfileTools {
             return decoder.rejection(of: message, characteristic: characteristic, into: &samples)
         }
         if let rejection = sequence.all.last?.rejection { throw rejection }
-        return [NamedSample](samples, of: profile.streams[characteristic].metrics)
+        return try [NamedSample](samples, of: profile.streams[characteristic].metrics)
     }
 
     /// Returns the decoders and documents with which the tests of a declarative profile were compared.
@@ -96,10 +96,12 @@ package struct NamedSample: Hashable, Sendable {
 }
 
 extension [NamedSample] {
-    /// Creates the samples with the descriptions of their metrics, without samples of other metrics.
-    package init(_ samples: [Sample], of metrics: [MetricDescriptor]) {
-        self = samples.filter { metrics.indices.contains($0.metric) }
-            .map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
+    /// Creates the samples with the descriptions of their metrics.
+    ///
+    /// - Throws: ``GattherdGATT/PayloadError`` if the stream lacks a metric; the daemon then rejects the payload.
+    package init(_ samples: [Sample], of metrics: [MetricDescriptor]) throws(PayloadError) {
+        try samples[...].check(of: metrics)
+        self = samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }
 }
 

@@ -168,10 +168,13 @@ struct DeclarativeProfileTests {
         #expect(ProfileTools.characteristic("2a70", of: profile) == nil)
     }
 
-    @Test func `samples of metrics that a stream does not have are left out`() {
+    @Test(arguments: [-1, 1, Int.max])
+    func `a payload with a metric that its stream does not have is a reject`(stray: Int) throws {
         let metrics = [MetricDescriptor(name: "x")]
-        let samples = [-1, 0, 1].map { Sample(metric: $0, value: .integer(7)) }
-        let named = [NamedSample](samples, of: metrics)
+        let samples = [0, stray].map { Sample(metric: $0, value: .integer(7)) }
+        let reason = "its decoder gave metric \(stray), and the stream has 1"
+        #expect(throws: PayloadError.invalid(reason: reason)) { try [NamedSample](samples, of: metrics) }
+        let named = try [NamedSample](Array(samples.prefix(1)), of: metrics)
         #expect(named == [NamedSample(metric: metrics[0], value: .integer(7))])
     }
 

@@ -135,7 +135,8 @@ struct BatchDecoder {
         if let stream = binding.records, endsRecords(stream, entry, payload) { return true }
         do throws(PayloadError) {
             try decoder(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
-            try Self.check(batch.samples[start...], of: binding.stream)
+            // The history refuses a whole batch for one metric that it lacks.
+            try batch.samples[start...].check(of: binding.stream.metrics)
             appendSignal(entry, from: start, to: &batch.samples)
             if binding.records != nil {
                 appendRecords(entry, payload, from: start, into: &batch)
@@ -149,13 +150,6 @@ struct BatchDecoder {
             reject(entry, payload, error, into: &batch)
             return false
         }
-    }
-
-    /// Checks that a stream has the metrics of its samples: the history refuses a whole batch for one that it lacks.
-    private static func check(_ samples: ArraySlice<Sample>, of stream: StreamDefinition) throws(PayloadError) {
-        let metrics = stream.metrics.indices
-        guard let stray = samples.first(where: { !metrics.contains($0.metric) }) else { return }
-        throw .invalid(reason: "its decoder gave metric \(stray.metric), and the stream has \(metrics.count)")
     }
 
     /// Appends a reading with the samples from `start` on.

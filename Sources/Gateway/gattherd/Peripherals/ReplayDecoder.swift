@@ -107,10 +107,11 @@ struct ReplayDecoder {
         var samples: [Sample] = []
         do throws(PayloadError) {
             try decoder.decode(octets.span, characteristic: index, into: &samples)
+            let named = try [NamedSample](samples, of: descriptor.metrics)
+            return .decoded(descriptor, profile: profile.name, named)
         } catch {
             return .rejected(descriptor, profile: profile.name, reason: error.description)
         }
-        return .decoded(descriptor, profile: profile.name, [NamedSample](samples, of: descriptor.metrics))
     }
 }
 

@@ -187,11 +187,11 @@ struct AdvertisementReplay {
         var samples: [Sample] = []
         do throws(PayloadError) {
             try decoder.decode(payload.span, characteristic: index, into: &samples)
+            let named = try [NamedSample](samples, of: profile.advertisements[index].metrics)
+            return named.isEmpty ? .repeated : .decoded(named)
         } catch {
             return .rejected(error.description)
         }
-        let named = [NamedSample](samples, of: profile.advertisements[index].metrics)
-        return named.isEmpty ? .repeated : .decoded(named)
     }
 }
 

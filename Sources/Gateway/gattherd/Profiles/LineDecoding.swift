@@ -56,7 +56,7 @@ struct LineDecoding {
         var samples: [Sample] = []
         do throws(PayloadError) {
             try decoder.decode(payload.span, characteristic: position, into: &samples)
-            say(samples, of: position)
+            try say(samples, of: position)
             return true
         } catch {
             say(error)
@@ -64,9 +64,9 @@ struct LineDecoding {
         }
     }
 
-    private func say(_ samples: [Sample], of position: Int) {
+    private func say(_ samples: [Sample], of position: Int) throws(PayloadError) {
         let metrics = profile.streams[position].metrics
-        let named = [NamedSample](samples, of: metrics)
+        let named = try [NamedSample](samples, of: metrics)
         guard !isJSON else { return Terminal.say(SampleText.json(named, metrics)) }
         let words = named.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
         Terminal.say(named.isEmpty ? "nothing new" : words)
