@@ -79,4 +79,29 @@ struct NumberedGroupTests {
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
         #expect(try DeclarativeText.decode("10 20", by: profile) == ["t 16", "t_2 32"])
     }
+
+    private static let broken = "{metric: t, type: i8, unknown: {0x7F: broken}}"
+    private static let ranged = "{metric: t, type: i8, range: [0, 50]}"
+    private static let brokenGroup = "{repeat: rest, numbered: true, fields: [\(broken)]}"
+
+    @Test(
+        arguments: [
+            (["{metric: t, type: i8}", brokenGroup], "10 7F", ["t 16", "t_2 null", #"t_reason_2 "broken""#]),
+            ([ranged, brokenGroup], "10 7F", ["t 16", "t_2 null", #"t_reason_2 "broken""#]),
+            (
+                [broken, single, broken], "7F 20 30",
+                ["t null", #"t_reason "broken""#, "t_2 32", "t_3 48", "t_reason_3 null"]
+            ),
+            ([single, ranged], "10 46", ["t 16", "t_2 null"]),
+        ] as [([String], String, [String])]
+    )
+    func `a reason has the number of its value`(fields: [String], hex: String, values: [String]) throws {
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode(hex, by: profile) == values)
+    }
+
+    @Test func `a field after a numbered group has no reasons that the group lacks`() throws {
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [Self.single, Self.broken]))
+        #expect(errors == ["10:31: the numbered group above has no reasons for this metric; give it the same"])
+    }
 }

@@ -194,7 +194,7 @@ struct FieldCompiler {
         guard program.numbering == nil else {
             return field.report("only one group can be numbered or have objects", at: key)
         }
-        let numbering = Numbering(group, metrics)
+        let numbering = Numbering(group, of: program.steps, metrics)
         program.numbering = numbering
         let further = numbering.further(metrics)
         for name in further.map(\.name) where names.has(name) || metrics.contains(where: { $0.name == name }) {
@@ -236,7 +236,7 @@ struct FieldCompiler {
         step.condition = condition
         step.length = length
         step.metric = index
-        step.reason = reason(for: metric, format, source, field)
+        step.reason = reason(for: index, format, source, field)
         step.alwaysHasReason = format.hasReasons || count != nil
         hasEmittedReasons = hasEmittedReasons || format.hasReasons || isRepeated || source.canBeSpecial
         if let count { step.count = count }
@@ -317,18 +317,26 @@ struct FieldCompiler {
     }
 
     /// Adds the reason metric if the author gives reasons or values can be special.
+    ///
+    /// After a numbered group, its metrics have only the reasons that are numbered.
     private mutating func reason(
-        for metric: MetricDescriptor,
+        for metric: Int,
         _ format: ValueFormat,
         _ source: FieldSource,
         _ field: MappingReader
     ) -> Int? {
-        let reason = ValueFormat.reason(for: metric)
+        let reason = ValueFormat.reason(for: metrics[metric])
+        let known = metrics.firstIndex { $0.name == reason.name }
+        if let numbering = program.numbering, numbering.contains(metric) {
+            if let known, numbering.contains(known) { return known }
+            if format.hasReasons {
+                field.report("the numbered group above has no reasons for this metric; give it the same", at: "unknown")
+            }
+            return nil
+        }
         if format.hasReasons { return index(of: reason, field) }
         guard format.hasRange && !source.isIncrease || source.canBeSpecial, !isNumbered else { return nil }
-        if let index = metrics.firstIndex(where: { $0.name == reason.name }) {
-            return metrics[index] == reason ? index : nil
-        }
+        if let known { return metrics[known] == reason ? known : nil }
         guard !names.has(reason.name), metrics.count < Self.maximumMetrics else { return nil }
         metrics.append(reason)
         return metrics.count - 1

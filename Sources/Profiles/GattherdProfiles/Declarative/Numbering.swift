@@ -15,19 +15,26 @@ struct Numbering: Hashable, Sendable {
     private let names: [String]
     /// The position in ``first`` of each metric; `nil` for those that are not numbered.
     private let positions: [Int?]
+    /// For the position of a reason, the position of the metric that it belongs to; `nil` for values.
+    private let values: [Int?]
 
-    /// Creates the numbering of the metrics that the steps of a group give.
+    /// Creates the numbering of the metrics that the steps of a group give, and of their reasons.
     ///
     /// - Parameters:
     ///   - group: The steps.
+    ///   - steps: All steps so far: also an earlier field of a metric may give it reasons.
     ///   - metrics: All metrics so far. Those of second values come after them in the order of first values, then
     ///     those of third values, and so on.
-    init(_ group: ArraySlice<DecodeProgram.Step>, _ metrics: [MetricDescriptor]) {
+    init(_ group: ArraySlice<DecodeProgram.Step>, of steps: [DecodeProgram.Step], _ metrics: [MetricDescriptor]) {
         var first: [Int] = []
-        for metric in group.flatMap({ [$0.metric, $0.reason] }).compactMap(\.self) where !first.contains(metric) {
-            first.append(metric)
+        var values: [Int?] = []
+        for metric in group.compactMap(\.metric) where !first.contains(metric) {
+            let position = first.count
+            (first, values) = (first + [metric], values + [nil])
+            guard let reason = steps.lazy.filter({ $0.metric == metric }).compactMap(\.reason).first else { continue }
+            (first, values) = (first + [reason], values + [position])
         }
-        self.first = first
+        (self.first, self.values) = (first, values)
         names = first.map { metrics[$0].name }
         positions = metrics.indices.map { first.firstIndex(of: $0) }
     }
@@ -60,14 +67,18 @@ struct Numbering: Hashable, Sendable {
     }
 
     /// Assigns the numbered metric to the second and further samples of a metric.
+    ///
+    /// A reason follows its value, and has the same number.
     func apply(to samples: inout [Sample], from start: Int) throws(PayloadError) {
+        var counts = [Int](repeating: 0, count: first.count)
         for index in samples.indices[start...] {
-            let metric = samples[index].metric
-            guard let position = position(of: metric) else { continue }
-            let number = samples[start..<index].count { base(of: $0.metric) == metric }
-            guard number < Self.most else { throw tooMany(names[position]) }
-            guard number > 0 else { continue }
-            let further = positions.count + (number - 1) * first.count + position
+            guard let position = position(of: samples[index].metric) else { continue }
+            let value = values[position]
+            if value == nil { counts[position] += 1 }
+            let number = counts[value ?? position]
+            guard number <= Self.most else { throw tooMany(names[position]) }
+            guard number > 1 else { continue }
+            let further = positions.count + (number - 2) * first.count + position
             samples[index] = Sample(metric: further, value: samples[index].value)
         }
     }
@@ -75,10 +86,5 @@ struct Numbering: Hashable, Sendable {
     private func tooMany(_ name: String) -> PayloadError {
         let advice = "numbered metrics end at '\(name)_\(Self.most)', so the profile needs a list"
         return .invalid(reason: "it has more than \(Self.most) values of '\(name)'; \(advice)")
-    }
-
-    /// Returns the metric of the first value; metrics that are not numbered are unchanged.
-    private func base(of metric: Int) -> Int {
-        isFurther(metric) ? first[(metric - positions.count) % first.count] : metric
     }
 }
