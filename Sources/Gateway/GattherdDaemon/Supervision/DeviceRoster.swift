@@ -90,7 +90,10 @@ struct DeviceRoster {
     private mutating func finishRemovals(_ reload: ReloadedDevices) {
         for (name, address) in departed {
             let successor = reload[name]
-            if let address, successor?.address != address { reporter.announcer?.remove(device: name) }
+            if let address, successor?.address != address {
+                controls.remove(device: name, isMoving: false)
+                reporter.announcer?.remove(device: name)
+            }
             if successor == nil { context.catalogue.remove(device: name) }
         }
         departed = [:]
