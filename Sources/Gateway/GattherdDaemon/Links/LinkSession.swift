@@ -84,7 +84,9 @@ struct LinkSession: Sendable {
             throw LinkFault(error, while: "resolving the GATT table")
         }
         // BlueZ also reports services as resolved after a discovery that has failed.
-        guard !table.isEmpty else { throw LinkFault(.gattError, "bluetoothd has discovered no services") }
+        guard !table.isEmpty else {
+            throw LinkFault(.gattError, "bluetoothd has discovered no services, or shows none")
+        }
         return try ProfileAssignment(
             candidates: link.context.configuredDevices.profiles(for: link.device.name),
             areChosen: link.device.profileNames != nil,
