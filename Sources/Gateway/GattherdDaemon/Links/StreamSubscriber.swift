@@ -208,7 +208,7 @@ struct StreamSubscriber: Sendable {
         while action: String
     ) throws(LinkFault) {
         let name = stream.binding.stream.stream
-        let isReserved = isSubscribing && error.kind == .busy
+        let isReserved = isSubscribing && [.busy, .notificationsStuck].contains(error.kind)
         let isRequired = stream.planned.isFirst && stream.planned.descriptor.isRequired && !isReserved
         try link.tolerate(error, isRequired: isRequired, isSubscribing: isSubscribing, of: name, while: action)
     }
