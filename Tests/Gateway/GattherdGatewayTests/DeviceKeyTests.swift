@@ -100,6 +100,18 @@ import Testing
         #expect(!isThere("gattherd.d/shunt.yaml"))
     }
 
+    @Test(arguments: [
+        "mqtt: {url: 'mqtts://localhost', tls: {key: gattherd.d/shunt.key, certificate: shunt.pem}}",
+        "http: {listen: '127.0.0.1:8780', token_file: gattherd.d/shunt.key}",
+    ])
+    func `a file that another section names is not replaced`(section: String) async throws {
+        try folder.write("gateway: lab\n\(section)\n", to: "gattherd.yaml")
+        try folder.write("a secret\n", to: "gattherd.d/shunt.key")
+        let error = try await refusal(isPreview: false)
+        #expect(error.detail.contains("shunt.key already exists; choose another name"))
+        #expect(try text("gattherd.d/shunt.key") == "a secret\n")
+    }
+
     @Test(arguments: [true, false])
     func `a device with a key and an unknown profile is refused before anything is written`(
         isPreview: Bool

@@ -58,12 +58,14 @@ final class ConfigurationEditor: Sendable {
         guard !findings.contains(where: { $0.severity == .error }) else { throw BackendError(findings) }
     }
 
-    /// True if a device names the file of a secret, which then must not be replaced.
+    /// True if the configuration names the file of a secret, which then must not be replaced.
     private func isNamed(_ path: String) -> Bool {
         guard let place = Self.realPath(path) else { return false }
-        let devices = running.configuration.devices + file.parsedLeniently().configuration.devices
-        let named = devices.flatMap { [$0.pinFile, $0.bindKeyFile, $0.irkFile] }.compactMap { $0?.value }
-        return named.contains { Self.realPath($0) == place }
+        return [running.configuration, file.parsedLeniently().configuration].contains { configuration in
+            let secrets = configuration.devices.flatMap { [$0.pinFile, $0.bindKeyFile, $0.irkFile] }
+            let files = [configuration.http?.tokenFile] + secrets + configuration.outputFiles.map(\.file.path)
+            return files.contains { $0.map { Self.realPath($0.value) } == place }
+        }
     }
 
     /// Returns the path of a file without symbolic links; `nil` without such a file.
