@@ -63,7 +63,7 @@ package final class LiveStatus: Sendable {
 
     /// Adds a stream.
     ///
-    /// It replaces the device's stream of that name, which another profile may have decoded, or with other metrics.
+    /// The device's former stream of that name is removed: it may be of another profile, or have other metrics.
     private static func add(_ stream: StreamDefinition, in streams: inout [ObjectIdentifier: LiveStream]) {
         let former = streams.filter { _, live in
             live.stream.device == stream.device && live.stream.stream == stream.stream
